@@ -1,0 +1,36 @@
+# Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
+.PHONY: help setup demo test test-full lint bench lock clean
+BIN := .venv/bin
+UV ?= uv
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1	\2/p' Makefile
+
+setup: ## make .venv: Python, Java, packages, jars (about 900 MB, two minutes, once)
+	@scripts/setup.sh
+
+demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
+	@$(BIN)/tidemill demo $(ARGS)
+
+test: setup ## the tests, without their long forms
+	@$(BIN)/pytest -m "not full" $(ARGS)
+
+test-full: setup ## all tests
+	@$(BIN)/pytest $(ARGS)
+
+lint: setup ## ruff check, ruff format --check, mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup ## what one tick costs
+	@$(BIN)/python benchmarks/tick.py $(ARGS)
+
+lock: ## resolve both locks again; needs uv
+	$(LOCK) --group build --output-file requirements-build.lock
+	$(LOCK) pyproject.toml --extra local --group dev --output-file requirements.lock
+
+clean: ## remove what make made here; the jars stay in the home folder
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,105 @@
+"""One append per table and batch, whatever died when.
+
+The append carries a Delta transaction (application = pipeline, table, generation; version = batch
+id), so Delta skips, in silence, a batch that it has. Its ledger stands in the same commit, so the
+skip can be proven ours: the same batch must have written the same rows, by count and xor of row
+hashes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemill import ledger
+from tidemill.errors import LedgerError
+from tidemill.lake import Lake
+from tidemill.ledger import Commit
+from tidemill.tables import Table
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Appended:
+    """An append that stands: its ledger, and whether this call wrote it or found it."""
+
+    ledger: Mapping[str, Any]
+    written: bool
+
+
+def digest(table: Table, where: str = "TRUE") -> Column:
+    """Yield the aggregate that tells rows apart: `<count>:<xor of row hashes>`, in any order of
+    rows."""
+    condition = F.expr(where)
+    row = F.xxhash64(*(F.col(name) for name in table.column_names))
+    xor = F.coalesce(F.bit_xor(F.when(condition, row)), F.lit(0))
+    return F.concat_ws(":", F.count_if(condition), F.hex(xor))
+
+
+def found(lake: Lake, table: Table, batch: int, rows_digest: str) -> Commit | None:
+    """Yield the commit by which the table already holds this batch, None when it does not.
+
+    Raises LedgerError when it holds other rows under the same batch id. When the commit itself is
+    gone (logs are cleaned), the rows with that batch id are the proof.
+    """
+    newest = ledger.newest_append(lake.spark, table.name, lake.generation)
+    if newest is None:
+        return _from_rows(lake, table, batch, rows_digest)
+    assert newest.ledger is not None
+    if int(newest.ledger["batch"]) < batch:
+        return None
+    for commit in ledger.appends(ledger.commits(lake.spark, table.name, None), lake.generation):
+        assert commit.ledger is not None
+        if int(commit.ledger["batch"]) == batch:
+            _same(table, batch, str(commit.ledger["digest"]), rows_digest)
+            return commit
+    return _from_rows(lake, table, batch, rows_digest, required=True)
+
+
+def append(
+    lake: Lake, table: Table, rows: DataFrame, batch: int, told: Mapping[str, Any]
+) -> Appended:
+    """Append `rows` as `batch`, once; `told` (with the rows' digest) becomes the commit's
+    ledger."""
+    before = found(lake, table, batch, told["digest"])
+    if before is not None:
+        log.info("%s holds batch %d already", table.name, batch)
+        return Appended(before.ledger or told, written=False)
+    metadata = {"generation": lake.generation, "batch": batch, **told}
+    (
+        rows.select(*table.column_names)
+        .write.format("delta")
+        .mode("append")
+        .option("txnAppId", lake.app_id(table))
+        .option("txnVersion", batch)
+        .option("userMetadata", json.dumps(metadata))
+        .saveAsTable(table.name)
+    )
+    return Appended(metadata, written=True)
+
+
+def _from_rows(
+    lake: Lake, table: Table, batch: int, rows_digest: str, *, required: bool = False
+) -> Commit | None:
+    rows = lake.spark.table(table.name).where(F.col("batch") == batch)
+    there = str(rows.agg(digest(table)).collect()[0][0])
+    if there.startswith("0:") and not required:
+        return None
+    _same(table, batch, there, rows_digest)
+    return ledger.commits(lake.spark, table.name, 1)[0]
+
+
+def _same(table: Table, batch: int, there: str, rows_digest: str) -> None:
+    if there != rows_digest:
+        raise LedgerError(
+            f"batch {batch} was written before with other rows ({there}, now {rows_digest})",
+            where=table.name,
+            expected="the same rows; a checkpoint was lost or copied: see docs/operations.md",
+        )

@@ -1,0 +1,359 @@
+"""The command line: each command parses, calls and prints.
+
+Exit codes: 0 done, 1 a check found something, 2 what was typed or declared cannot be done, 3 it
+started and failed, 130 a second Ctrl-C. With --json stdout holds one JSON object, on failure
+{"error": ...}.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.errors import TidemillError, UsageError
+from tidemill.features.definition import PipelineDefinition, load
+from tidemill.settings import Clock, Place, iso, whole_minute
+
+app = typer.Typer(
+    name="tidemill",
+    help="Exact rolling-window features in Delta tables, touched only when they change.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="The lake's folder.  [default: $TIDEMILL_ROOT, else ./lake]"),
+]
+Catalog = Annotated[
+    str | None, typer.Option("--catalog", help="The lake's catalog, with --schema.")
+]
+Schema = Annotated[str | None, typer.Option("--schema", help="The lake's schema, with --catalog.")]
+Wait = Annotated[str, typer.Option("--wait", help="How long to wait for another writer.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Memory = Annotated[str, typer.Option("--driver-memory", help="Memory of the local Spark.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show logs, and whole errors.")]
+ClockName = Annotated[
+    str | None, typer.Option("--clock", help="event or wall.  [default: the pipeline's]")
+]
+Mode = Annotated[str | None, typer.Option("--mode", help="How gold is refreshed: recompute.")]
+
+
+def example(line: str) -> str:
+    """Yield the epilog that shows a command in use."""
+    return f"[bold]Example:[/bold]  {line}"
+
+
+@app.command(epilog=example("tidemill demo --minutes 240 --rate 200"))
+def demo(
+    root: Annotated[Path, typer.Option(help="A new folder for the lake.")] = Path("tidemill-demo"),
+    minutes: Annotated[int, typer.Option(min=1, help="Minutes of event time.")] = 1560,
+    rate: Annotated[int, typer.Option(min=1, help="Events per minute.")] = 500,
+    start: Annotated[
+        str | None, typer.Option(help="The first minute.  [default: current hour - minutes]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed and start give the same events.")] = 7,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Watch made-up events become features: generator -> bronze -> silver -> gold, in a folder."""
+    from tidemill import demo as demonstration
+
+    first = whole_minute(start, where="--start") if start else None
+    opening = _opening(Place.resolve(root), "0s", memory, verbose)
+    show = _show(as_json)
+    summary = demonstration.demonstrate(
+        opening, minutes=minutes, rate=rate, start=first, seed=seed, show=show
+    )
+    _print(as_json, summary, lambda: None)
+
+
+@app.command(epilog=example("tidemill run engagement --source files --input ./events --once"))
+def run(
+    pipeline: PipelineName,
+    source: Annotated[
+        str | None, typer.Option(help="files or generator.  [default: the pipeline's]")
+    ] = None,
+    input_folder: Annotated[
+        Path | None, typer.Option("--input", help="The folder of a files source.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Bring in everything that is there, then end.")
+    ] = False,
+    clock: ClockName = None,
+    mode: Mode = None,
+    trigger: Annotated[
+        str | None, typer.Option(help="How often each query looks, such as 60s.")
+    ] = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
+    from tidemill import running
+    from tidemill.opening import open_pipeline
+
+    definition = _declared(load(pipeline), source, input_folder, clock, mode, trigger)
+    opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose)
+    show, started, stop = _show(as_json), time.monotonic(), running.Stop()
+    show.opening(definition, opening.place)
+    with open_pipeline(opening, definition, f"tidemill run {pipeline}", once=once) as opened:
+        with stop.on_signals():
+            if once:
+                rows = running.run_once(opened, stop, show.batches)
+            else:
+                rows = running.run(opened, stop, show.batches)
+            summary = running.summary(opened, rows, time.monotonic() - started)
+    _print(as_json, summary, lambda: show.summary(summary))
+
+
+@app.command(epilog=example("tidemill refresh engagement --as-of 2026-11-21T10:05:00Z"))
+def refresh(
+    pipeline: PipelineName,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help="A whole minute, UTC.  [default: the clock's]")
+    ] = None,
+    mode: Mode = None,
+    clock: ClockName = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Bring the gold table to a point in time, in one commit."""
+    from tidemill import refreshing
+    from tidemill.opening import open_lake
+
+    definition = _declared(load(pipeline), None, None, clock, mode, None)
+    at = whole_minute(as_of, where="--as-of") if as_of else None
+    opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    with open_lake(opening, definition, f"tidemill refresh {pipeline}") as lake:
+        results = refreshing.refresh(lake, opening.clock, at)
+    _print_each(as_json, results)
+
+
+@app.command(epilog=example("tidemill reconcile engagement"))
+def reconcile(
+    pipeline: PipelineName,
+    repair: Annotated[bool, typer.Option("--repair", help="Recompute what is different.")] = False,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Compare the gold table with the recompute from the buckets; exit 1 when any key differs."""
+    from tidemill import reconcile as reconciling
+    from tidemill.opening import open_lake, read_lake
+
+    definition = load(pipeline)
+    opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    if repair:
+        with open_lake(opening, definition, f"tidemill reconcile {pipeline}") as lake:
+            results = [reconciling.repaired(lake, view) for view in definition.views]
+    else:
+        lake = read_lake(opening, definition)
+        results = [vars(reconciling.reconcile(lake, view)) for view in definition.views]
+    _print_each(as_json, results)
+    if any(result["different"] for result in results):
+        raise typer.Exit(1)
+
+
+@app.command(epilog=example("tidemill rebuild engagement --from bronze"))
+def rebuild(
+    pipeline: PipelineName,
+    source: Annotated[str, typer.Option("--from", help="What to make the tables again from.")],
+    clock: ClockName = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Make events, quarantine and buckets again from bronze, and bring gold to them in one
+    commit."""
+    from tidemill import rebuild as rebuilding
+
+    if source != "bronze":
+        raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
+    definition = _declared(load(pipeline), None, None, clock, None, None)
+    opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    show = _show(as_json)
+    summary = rebuilding.rebuild(opening, definition, show.batches)
+    _print(as_json, summary, lambda: show.summary(summary))
+
+
+@app.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
+def query(
+    sql: Annotated[str, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.")],
+    pipeline: Annotated[str, typer.Option(help="Whose views to know.")] = "engagement",
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Ask SQL of the lake; tables are named plainly."""
+    from tidemill import questions
+
+    question = questions.read_only(sql)
+    opening = _opening(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    answer = questions.ask(opening, load(pipeline), question)
+    _print(as_json, answer, lambda: _show(False).table(answer["columns"], answer["rows"]))
+
+
+@app.command(epilog=example("tidemill sql features --view engagement"))
+def sql(
+    name: Annotated[str, typer.Argument(help="A statement's name, such as features or changes.")],
+    view: Annotated[str, typer.Option(help="The feature view to finish it for.")] = "engagement",
+    pipeline: Annotated[
+        str | None, typer.Option(help="The pipeline that declares the view.  [default: VIEW]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a finished statement for a SQL editor; values stay named parameters."""
+    from tidemill.statements import statement
+
+    text = statement(name, load(pipeline or view).view(view if pipeline else Path(view).stem))
+    _print(as_json, {"name": name, "view": view, "sql": text}, lambda: print(text, end=""))
+
+
+@app.command(epilog=example("tidemill doctor --root ./lake"))
+def doctor(root: Root = None, as_json: Json = False) -> None:
+    """Check Java, packages, jars and folders, and print the fix for each that is wrong."""
+    from tidemill.doctor import checks
+
+    found = checks(Place.resolve(root).root or Path())
+    listed = [
+        {name: getattr(c, name) for name in ("name", "ok", "found", "expected", "fix")}
+        for c in found
+    ]
+    _print(as_json, {"checks": listed}, lambda: _show(False).checks(listed))
+    if not all(check.ok for check in found):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command line; the one place where errors become exit codes."""
+    arguments = sys.argv[1:]
+    try:
+        code = app(arguments, standalone_mode=False)
+    except Exception as error:
+        code = _failed(error, arguments)
+    except KeyboardInterrupt:
+        code = 130
+    sys.stdout.flush()
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _failed(error: Exception, arguments: list[str]) -> int:
+    """Print the error, as JSON where asked, and yield the exit code."""
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if "--verbose" in arguments:
+        traceback.print_exception(error)
+    ours = _ours(error)
+    if "--json" in arguments:
+        print(json.dumps({"error": ours.as_dict()}))
+    else:
+        print(f"error: {ours}", file=sys.stderr)
+    return ours.exit_code
+
+
+def _ours(error: Exception) -> TidemillError:
+    if isinstance(error, TidemillError):
+        return error
+    if hasattr(error, "format_message"):  # Typer's own: an unknown option, a missing argument
+        return UsageError(error.format_message(), where="command line", expected="see --help")
+    from tidemill.failures import explained
+
+    return explained(error, "the command")
+
+
+def _declared(
+    definition: PipelineDefinition,
+    source: str | None,
+    folder: Path | None,
+    clock: str | None,
+    mode: str | None,
+    trigger: str | None,
+) -> PipelineDefinition:
+    """Yield the definition with what the command line says instead."""
+    said: dict[str, Any] = {}
+    if source or folder:
+        kind = source or ("files" if folder else definition.source.kind)
+        if kind == definition.source.kind and not folder:
+            said["source"] = definition.source
+        else:
+            said["source"] = {"kind": kind, **({"input": str(folder.absolute())} if folder else {})}
+    if trigger:
+        said["triggers"] = dict.fromkeys(("land", "clean", "feature"), trigger)
+    said |= {n: v for n, v in {"clock": clock, "refresh": mode}.items() if v}
+    return definition.overridden(said)
+
+
+def _opening(place: Place, wait: str, memory: str, verbose: bool, *, existing: bool = False) -> Any:
+    from tidemill.features.windows import duration
+    from tidemill.lake import check_root
+    from tidemill.opening import Opening
+
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    if existing:
+        check_root(place)
+    seconds = 0.0 if wait in {"0", "0s"} else duration(wait).total_seconds()
+    return Opening(place, Clock.from_environment(), seconds, memory, verbose)
+
+
+def _show(as_json: bool) -> Any:
+    from tidemill.showing import Show
+
+    return Show(quiet=as_json)
+
+
+def _print(as_json: bool, found: dict[str, Any], show: Any) -> None:
+    if as_json:
+        print(json.dumps(found, default=_text, ensure_ascii=False))
+    else:
+        show()
+
+
+def _print_each(as_json: bool, results: list[dict[str, Any]]) -> None:
+    """Print one view's result as the object itself, several as a list of them."""
+    if as_json:
+        found: Any = results[0] if len(results) == 1 else {"views": results}
+        print(json.dumps(found, default=_text))
+        return
+    for result in results:
+        print("  ".join(f"{name} {_text(value)}" for name, value in result.items()))
+
+
+def _text(value: Any) -> str:
+    return iso(value) if hasattr(value, "tzinfo") else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What went wrong, in a sentence: Spark's long errors made short, never hidden.
+
+The whole error stays the cause (`--verbose` prints it).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from tidemill.errors import (
+    DiskFullError,
+    LakeError,
+    LedgerError,
+    QueryError,
+    RunError,
+    TidemillError,
+)
+from tidemill.settings import Place
+from tidemill.sources.files import failing_file
+
+_FULL = ("No space left on device", "File too large", "Disk quota exceeded")
+_NOISE = (
+    "at ",
+    "===",
+    "Identifier",
+    "JVM stacktrace",
+    "Traceback",
+    "File ",
+    "+-",
+    "Caused by: org",
+)
+_OURS = re.compile(r"tidemill\.errors\.(\w+): (.+)")
+
+
+def explained(error: BaseException, what: str, place: Place | None = None) -> TidemillError:
+    """Yield one of our errors for any: `what` names what was being done, `place` the lake."""
+    if isinstance(error, TidemillError):
+        return error
+    text = _whole(error)
+    if any(words in text for words in _FULL):
+        return _disk_full(place)
+    if "Read-only file system" in text or "Permission denied" in text:
+        expected = "a folder you may write to"
+        return LakeError("cannot be written", where=str(place or what), expected=expected)
+    ours = _OURS.search(text)
+    if ours and ours[1] == "LedgerError":
+        return LedgerError(ours[2], where=what)
+    file = failing_file(text)
+    if file:
+        return QueryError(
+            f"{what} cannot read it: {_first_line(text)}",
+            where=file,
+            expected="a whole file of the folder's format: mend or move it away, then run again",
+        )
+    kind = QueryError if what in {"land", "clean", "feature"} else RunError
+    return kind(f"{what} failed: {_first_line(str(error) or type(error).__name__)}")
+
+
+def _whole(error: BaseException) -> str:
+    """Yield the texts of the error and its causes."""
+    texts, found = [], error
+    while found is not None and len(texts) < 10:
+        texts.append(str(found))
+        found = found.__cause__ or found.__context__  # type: ignore[assignment]
+    return "\n".join(texts)
+
+
+def _disk_full(place: Place | None) -> DiskFullError:
+    root = place.root if place and place.root else Path.cwd()
+    free = shutil.disk_usage(root).free // 2**20 if root.exists() else 0
+    return DiskFullError(
+        f"the disk is full, or a file grew over a limit ({free} MB free)",
+        where=str(root),
+        expected="free space, then run again: it continues from the last commit",
+    )
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if line and not line.startswith(_NOISE)]
+    return (told or ["no reason was given"])[0][:400]

@@ -1,0 +1,263 @@
+"""A pipeline as its file declares it: a source, a clock, triggers, and the views to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.suggest import did_you_mean
+from tidemill.features.view import FeatureView, Identifier
+from tidemill.features.windows import duration
+
+SHIPPED = Path(__file__).parent.parent / "definitions"
+LARGEST_FILE = 256 * 1024
+
+
+def _is_duration(text: str) -> str:
+    try:
+        duration(text)
+    except DefinitionError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_is_duration)]
+
+
+class _Declared(BaseModel):
+    """Words of a file: frozen, and unknown ones are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class FilesSource(_Declared):
+    """New files in a folder, JSON lines or Parquet."""
+
+    kind: Literal["files"]
+    input: str | None = None
+
+
+class GeneratorSource(_Declared):
+    """Made-up events: the same seed and start give the same events."""
+
+    kind: Literal["generator"]
+    seed: int = 7
+    rate: int = Field(default=500, ge=1, le=1_000_000)
+    minutes: int = Field(default=1560, ge=1)
+    minutes_per_batch: int = Field(default=130, ge=1)
+    start: AwareDatetime | None = None
+
+
+class Triggers(_Declared):
+    """How often each of the three queries looks for new rows."""
+
+    land: Duration = "30s"
+    clean: Duration = "30s"
+    feature: Duration = "60s"
+
+
+class PipelineDefinition(_Declared):
+    """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features`
+    ..."""
+
+    pipeline: Identifier
+    source: Annotated[FilesSource | GeneratorSource, Field(discriminator="kind")]
+    clock: Literal["event", "wall"] = "event"
+    triggers: Triggers = Triggers()
+    refresh: Literal["recompute"] = "recompute"
+    max_files_per_trigger: int = Field(default=1000, ge=1)
+    history: Duration = "400d"
+    views: tuple[FeatureView, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> PipelineDefinition:
+        first = self.views[0]
+        names = [view.name for view in self.views]
+        if len(set(names)) < len(names):
+            raise ValueError(f"a view is declared twice: {', '.join(names)}")
+        for view in self.views:
+            if (view.event_time, view.event_schema) != (first.event_time, first.event_schema):
+                raise ValueError(
+                    f"views {first.name} and {view.name} read the same events, but declare another "
+                    "event_time or schema"
+                )
+            if view.horizon.length > duration(self.history):
+                raise ValueError(f"history {self.history} is shorter than {view.horizon.text}")
+        return self
+
+    @property
+    def events(self) -> FeatureView:
+        """The view whose schema and event time all views share."""
+        return self.views[0]
+
+    @property
+    def kept(self) -> timedelta:
+        """How old an event may be when it arrives, and how long its buckets are kept."""
+        return duration(self.history)
+
+    def known_values(self) -> dict[str, tuple[str, ...]]:
+        """Yield the values an event may have, of the columns that every view splits by."""
+        each = [view.known_values() for view in self.views]
+        shared = [column for column in each[0] if all(column in known for known in each)]
+        return {
+            column: tuple(dict.fromkeys(value for known in each for value in known[column]))
+            for column in shared
+        }
+
+    def overridden(self, said: Mapping[str, Any]) -> PipelineDefinition:
+        """Yield the definition with other values for some of its words, checked as a file's are."""
+        try:
+            return PipelineDefinition.model_validate({**dict(self), **said})
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(step) for step in first["loc"])
+            message = f"{first['msg'].removeprefix('Value error, ')}, found {first['input']!r}"
+            raise UsageError(message, where=place) from error
+
+    def view(self, name: str) -> FeatureView:
+        """Yield the view called `name`."""
+        for view in self.views:
+            if view.name == name:
+                return view
+        hint = did_you_mean(name, [view.name for view in self.views])
+        raise DefinitionError(f"unknown view {name!r}{hint}")
+
+
+def shipped() -> list[str]:
+    """Yield the names of the pipelines that come with Tidemill."""
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
+def load(pipeline: str) -> PipelineDefinition:
+    """Yield the pipeline called `pipeline`: a shipped name, or the path of a YAML file."""
+    if pipeline in shipped():
+        return read(SHIPPED / f"{pipeline}.yaml")
+    path = Path(pipeline)
+    if path.suffix not in {".yaml", ".yml"}:
+        raise DefinitionError(
+            f"unknown pipeline {pipeline!r}{did_you_mean(pipeline, shipped())}",
+            expected="a shipped name or the path of a .yaml file",
+        )
+    if not path.is_file():
+        raise DefinitionError("there is no such file", where=str(path), expected="a pipeline file")
+    return read(path)
+
+
+def read(path: Path) -> PipelineDefinition:
+    """Yield the pipeline that the file at `path` declares; errors name file, line and field."""
+    tree = _compose(path)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return PipelineDefinition.model_validate(data)
+    except ValidationError as error:
+        raise _explained(path, tree, error) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise DefinitionError(f"no YAML: {error}", where=str(path)) from error
+
+
+def _compose(path: Path) -> yaml.Node:
+    """Yield the file as nodes with lines; refuse what YAML would hide: twice-named words,
+    aliases."""
+    try:
+        text = path.read_bytes()[: LARGEST_FILE + 1].decode("utf-8")
+        if len(text) > LARGEST_FILE:
+            raise DefinitionError("is too large for a pipeline file", where=str(path))
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1
+                raise DefinitionError("YAML aliases (*name) are not taken", where=f"{path}:{line}")
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"cannot be read: {error}", where=str(path)) from error
+    except yaml.YAMLError as error:
+        raise DefinitionError(
+            f"no YAML: {' '.join(str(error).split())}", where=str(path)
+        ) from error
+    if not isinstance(tree, yaml.MappingNode):
+        raise DefinitionError("holds no pipeline", where=str(path), expected="pipeline: NAME ...")
+    for twice in _twice(tree):
+        line = twice.start_mark.line + 1
+        raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{line}")
+    return tree
+
+
+def _twice(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    children = node.value if isinstance(node, yaml.CollectionNode) else []
+    seen: set[str] = set()
+    for child in children:
+        key, value = child if isinstance(child, tuple) else (None, child)
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                yield key
+            seen.add(key.value)
+        yield from _twice(value)
+
+
+@dataclass(frozen=True)
+class _Place:
+    node: yaml.Node
+    field: str
+
+
+def _explained(path: Path, tree: yaml.Node, error: ValidationError) -> DefinitionError:
+    """Yield the first of pydantic's complaints with its line and, for an unknown word, the
+    nearest."""
+    first = error.errors()[0]
+    place = _find(tree, first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        message = f"unknown word{_nearest(first['loc'])}"
+    elif first["type"] not in {"value_error", "missing"}:
+        message = f"{message}, found {first['input']!r}"
+    line = place.node.start_mark.line + 1
+    where = f"{path}:{line}: {place.field}" if place.field else f"{path}:{line}"
+    return DefinitionError(message, where=where)
+
+
+def _find(tree: yaml.Node, loc: tuple[int | str, ...]) -> _Place:
+    """Yield the deepest node that `loc` leads to; steps that are no keys (union tags) are passed
+    over."""
+    node, field = tree, ""
+    for step in loc:
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            field = f"{field}[{step}]"
+        elif isinstance(node, yaml.MappingNode):
+            found = [pair for pair in node.value if pair[0].value == step]
+            field = (
+                f"{field}.{step}" if field and (found or step is loc[-1]) else field or str(step)
+            )
+            if found:
+                key, value = found[0]
+                node = value if isinstance(value, yaml.CollectionNode) else key
+    return _Place(node, field)
+
+
+_WORDS: dict[str, type[BaseModel]] = {
+    "source.files": FilesSource,
+    "source.generator": GeneratorSource,
+    "triggers": Triggers,
+    "views": FeatureView,
+}
+
+
+def _nearest(loc: tuple[int | str, ...]) -> str:
+    above = ".".join(str(step) for step in loc[:-1] if isinstance(step, str))
+    model: Any = _WORDS.get(above, PipelineDefinition)
+    names = [info.alias or name for name, info in model.model_fields.items()]
+    return f" {loc[-1]!r}{did_you_mean(str(loc[-1]), names)}"

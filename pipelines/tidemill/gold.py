@@ -1,0 +1,191 @@
+"""The gold layer: `refresh` brings a view's features to a point in time and merges only what
+changed.
+
+    buckets (batch <= b) ──features at as_of──┐
+                                              ├─ full outer diff ──► changed keys ──MERGE──► gold
+    gold ─────────────────────────────────────┘                      {refresh, batch, as_of, ...} +
+    txn
+
+Gold says in the MERGE's own commit what it holds, so that gold = F(buckets where batch <= b, as_of)
+for every version with a ledger, whatever died when.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill import ledger, tables
+from tidemill.errors import LedgerError
+from tidemill.failpoints import reach
+from tidemill.features import FeatureView
+from tidemill.lake import Lake
+from tidemill.ledger import Standing
+from tidemill.settings import iso
+from tidemill.silver import cached
+from tidemill.statements import statement
+
+log = logging.getLogger(__name__)
+
+TRIES = 3
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """Gold after a refresh; `committed` is False when it already held this batch and as_of."""
+
+    view: str
+    as_of: datetime | None
+    mode: str
+    batch: int
+    keys_changed: int
+    committed: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """What one try of a refresh is to bring gold to."""
+
+    as_of: datetime
+    batch: int
+    standing: Standing
+    spent: Mapping[str, float]
+
+
+def refresh(
+    lake: Lake,
+    view: FeatureView,
+    *,
+    as_of: datetime | None,
+    batch: int,
+    force: str | None = None,
+    not_below: bool = False,
+    spent: Mapping[str, float] | None = None,
+) -> Refreshed:
+    """Bring gold to the buckets with `batch <= batch` at `as_of`, in one commit.
+
+    A commit is made when batch or as_of moved, or when the rows cannot be trusted (no readable
+    ledger, RESTORE, another's change, another definition, `force`), and then always, even with no
+    changed key. batch is never lowered; as_of only with `not_below` False. When another refresh
+    wins the race, the ledger is read again and the rest, if any, is done; at most three times, then
+    LedgerError. `spent` are seconds of earlier steps, told in the ledger. An as_of of None (no
+    bucket yet) does nothing.
+    """
+    started = time.monotonic()
+    for attempt in range(TRIES):
+        gold = tables.features(view)
+        there = ledger.standing(lake.spark, gold.name, lake.generation, view.definition)
+        goal = _goal(there, as_of, batch, not_below)
+        distrust = force or there.distrust
+        if goal is None or (not distrust and goal == (there.as_of, there.batch)):
+            return _unchanged(view, there, started)
+        if distrust:
+            log.info("%s is recomputed: %s", gold.name, distrust)
+        aim = _Aim(*goal, there, spent or {})
+        changed = _merge_changes(lake, view, aim)
+        if changed is not None:
+            log.info("%s: %d keys changed at %s", view.name, changed, iso(aim.as_of))
+            return _refreshed(view, aim, changed, started)
+        log.info("%s: another refresh won, try %d", gold.name, attempt + 1)
+    raise LedgerError(
+        f"{TRIES} refreshes in a row lost against another writer",
+        where=tables.features(view).name,
+        expected="one writer: stop the other",
+    )
+
+
+def _goal(
+    there: Standing, as_of: datetime | None, batch: int, not_below: bool
+) -> tuple[datetime, int] | None:
+    if as_of is None:
+        return None
+    if not_below and there.as_of:
+        as_of = max(as_of, there.as_of)
+    return as_of, max(batch, there.batch)
+
+
+def changes(lake: Lake, view: FeatureView, as_of: datetime, batch: int) -> DataFrame:
+    """Yield the keys whose features differ from gold, with their new values and the action to
+    take."""
+    return lake.spark.sql(statement("changes", view), args={"as_of": as_of, "batch": batch})
+
+
+def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
+    """Merge and count what differs; None when another refresh took the number, or the table,
+    first."""
+    started = time.monotonic()
+    with cached(changes(lake, view, aim.as_of, aim.batch)) as changed:
+        changed.createOrReplaceTempView(f"{view.name}_changes")
+        count = changed.count()
+        reach("refresh.changes_computed")
+        seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
+        told = {**_told(lake, view, aim), "changed": count, "seconds": seconds}
+        with _in_commit(lake, view, aim.standing.refresh, told):
+            try:
+                merged = lake.spark.sql(
+                    statement("merge", view), args={"as_of": aim.as_of}
+                ).collect()
+            except PySparkException as error:
+                if not str(error.getCondition() or "").startswith("DELTA_CONCURRENT"):
+                    raise
+                return None
+    reach("refresh.merged")
+    return count if merged else None
+
+
+def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:
+    earlier = aim.standing.as_of is not None and aim.as_of < aim.standing.as_of
+    return {
+        "generation": lake.generation,
+        "definition": view.definition,
+        "refresh": aim.standing.refresh,
+        "from_batch": aim.standing.batch,
+        "batch": aim.batch,
+        "as_of": iso(aim.as_of),
+        "mode": "recompute",
+        **({"earlier": True} if earlier else {}),
+    }
+
+
+@contextmanager
+def _in_commit(
+    lake: Lake, view: FeatureView, number: int, told: Mapping[str, object]
+) -> Iterator[None]:
+    """Let the next MERGE of the session carry the transaction and the ledger; then no other
+    write."""
+    spark: SparkSession = lake.spark
+    confs = {
+        _TXN_APP: lake.app_id(tables.features(view)),
+        _TXN_VERSION: str(number),
+        _METADATA: json.dumps(told),
+    }
+    try:
+        for name, value in confs.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name in confs:
+            spark.conf.unset(name)
+
+
+def _refreshed(view: FeatureView, aim: _Aim, changed: int, started: float) -> Refreshed:
+    seconds = time.monotonic() - started
+    return Refreshed(view.name, aim.as_of, "recompute", aim.batch, changed, True, seconds)
+
+
+def _unchanged(view: FeatureView, there: Standing, started: float) -> Refreshed:
+    mode = str((there.ledger or {}).get("mode", "recompute"))
+    seconds = time.monotonic() - started
+    return Refreshed(view.name, there.as_of, mode, there.batch, 0, False, seconds)

@@ -1,0 +1,289 @@
+"""The lake: a pipeline's tables by name, in a folder (the default) or in a catalog's schema.
+
+A folder lake is `<root>/<table>` (Delta), `<root>/_checkpoints/<query>` and a marker file with the
+format's version. Opening it registers its tables in the session's catalog under a schema of its own
+and makes that the current schema, so SQL names tables plainly everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta.tables import DeltaTable, DeltaTableBuilder
+from pyspark.sql import SparkSession
+
+from tidemill import ledger, tables
+from tidemill.checkpoints import Checkpoint
+from tidemill.errors import LakeError
+from tidemill.features.definition import PipelineDefinition
+from tidemill.settings import Place
+from tidemill.statements import statement
+from tidemill.tables import FORMAT, Table
+
+MARKER = "_tidemill.json"
+_GENERATION = "tidemill.generation"
+
+
+@dataclass(frozen=True)
+class Lake:
+    """An open lake of one pipeline.
+
+    `generation` names the set of tables and checkpoints that clean and feature write;
+    `land_generation` the bronze table's.
+    """
+
+    spark: SparkSession
+    place: Place
+    pipeline: PipelineDefinition
+    generation: str
+    land_generation: str
+
+    def app_id(self, table: Table) -> str:
+        """Yield the Delta transaction's application: pipeline, table and generation."""
+        return f"tidemill:{self.pipeline.pipeline}:{table.name}:{self.generation}"
+
+    def checkpoint(self, query: str) -> Checkpoint:
+        """Yield the checkpoint of `land`, `clean` or `feature`."""
+        name = self.pipeline.pipeline
+        out = f"run `tidemill rebuild {name} --from bronze`"
+        if query == "land":
+            out = "see 'Lost checkpoint of land' in docs/operations.md"
+        return Checkpoint(query, checkpoint_root(self.place) / f"{name}_{query}", out)
+
+    def holds(self, *found: Table) -> bool:
+        """Tell whether any of the tables has rows or appends of this generation."""
+        return any(
+            ledger.newest_append(self.spark, table.name, self.generation) is not None
+            or not self.spark.table(table.name).isEmpty()
+            for table in found
+        )
+
+
+def checkpoint_root(place: Place) -> Path:
+    """Yield the folder of all checkpoints; for a catalog a volume called `checkpoints`, if not
+    given."""
+    if place.catalog and not place.root:
+        return Path(f"/Volumes/{place.catalog}/{place.schema}/checkpoints")
+    return Path(place.root or ".") / "_checkpoints"
+
+
+def prepare_root(place: Place) -> None:
+    """Make the folder of a new lake, or check that the folder is one; needs no Spark."""
+    if place.catalog or not place.root:
+        return
+    root = place.root
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not (root / MARKER).exists():
+            if any(not path.name.startswith(("_tidemill", ".")) for path in root.iterdir()):
+                raise LakeError("holds files, but no lake", where=str(root), expected="--root DIR")
+            (root / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise LakeError(message, where=str(root), expected="a folder you may write to") from error
+    _check_format(root)
+
+
+def check_root(place: Place) -> None:
+    """Refuse a folder that is no lake; for those who only read."""
+    if place.catalog or not place.root:
+        return
+    if not (place.root / MARKER).is_file():
+        raise LakeError(
+            "is no lake" if place.root.exists() else "does not exist",
+            where=str(place.root),
+            expected="--root of a lake that `tidemill demo` or `tidemill run` made",
+        )
+    _check_format(place.root)
+
+
+def _check_format(root: Path) -> None:
+    try:
+        found = json.loads((root / MARKER).read_text(encoding="utf-8"))["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LakeError("cannot be read as a lake's marker", where=str(root / MARKER)) from error
+    if found != FORMAT:
+        raise LakeError(f"has format {found}", where=str(root), expected=f"format {FORMAT}")
+
+
+def register(spark: SparkSession, place: Place) -> None:
+    """Make the lake's schema the current one, with every table in it known by its plain name."""
+    if place.catalog:
+        spark.catalog.setCurrentCatalog(place.catalog)
+        spark.catalog.setCurrentDatabase(str(place.schema))
+        return
+    root = Path(place.root or ".")
+    schema = f"lake_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    spark.catalog.setCurrentDatabase(schema)
+    for log in sorted(root.glob("*/_delta_log")):
+        if not spark.catalog.tableExists(log.parent.name):
+            spark.catalog.createTable(log.parent.name, path=str(log.parent), source="delta")
+
+
+def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Yield the pipeline's lake as it is; LakeError when tables are missing or declared
+    otherwise."""
+    check_root(place)
+    register(spark, place)
+    missing = [t.name for t in tables.of(pipeline) if not spark.catalog.tableExists(t.name)]
+    if missing:
+        raise LakeError(
+            f"has no table {missing[0]}",
+            where=str(place),
+            expected=f"a lake of pipeline {pipeline.pipeline!r}: run `tidemill run` first",
+        )
+    if not place.catalog:
+        make_views(spark, pipeline)
+    lake = _opened(spark, place, pipeline)
+    for view in pipeline.views:
+        _refuse_difference(spark, tables.features(view))
+    return lake
+
+
+def open_for_writing(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Yield the pipeline's lake, its missing tables made and gold's columns as declared."""
+    prepare_root(place)
+    register(spark, place)
+    declared = tables.of(pipeline)
+    absent = [table for table in declared if not spark.catalog.tableExists(table.name)]
+    generation = _shared_generation(spark, pipeline, absent)
+    for table in absent:
+        create(spark, place, pipeline, table, generation)
+    lake = _opened(spark, place, pipeline)
+    for view in pipeline.views:
+        if _difference(spark, tables.features(view)):
+            create(spark, place, pipeline, tables.features(view), generation, replace=True)
+    make_views(spark, pipeline)
+    return lake
+
+
+def _shared_generation(
+    spark: SparkSession, pipeline: PipelineDefinition, absent: list[Table]
+) -> str:
+    """Yield the generation of the tables that are there, else a new one."""
+    there = [t for t in tables.of(pipeline) if t.generational and t not in absent]
+    return _property(spark, there[0], _GENERATION) if there else new_generation()
+
+
+def new_generation() -> str:
+    """Yield a name for a new set of tables and checkpoints."""
+    return uuid.uuid4().hex
+
+
+def create(
+    spark: SparkSession,
+    place: Place,
+    pipeline: PipelineDefinition,
+    table: Table,
+    generation: str,
+    *,
+    replace: bool = False,
+) -> None:
+    """Make the table as declared; with `replace`, empty and in one commit, its history kept."""
+    make = DeltaTable.createOrReplace if replace else DeltaTable.createIfNotExists
+    builder: DeltaTableBuilder = make(spark).tableName(table.name).comment(table.comment)
+    if place.root and not place.catalog:
+        builder = builder.location(str(place.root / table.name))
+    for column in table.columns:
+        builder = builder.addColumn(
+            column.name, column.type, nullable=column.nullable, comment=column.comment
+        )
+    properties = {
+        **table.properties,
+        "delta.dataSkippingStatsColumns": ",".join(table.statistics),
+        "tidemill.format": FORMAT,
+        _GENERATION: generation if table.generational else new_generation(),
+        "tidemill.pipeline": pipeline.pipeline,
+    }
+    for name, value in properties.items():
+        builder = builder.property(name, value)
+    if table.partitioned_by:
+        builder = builder.partitionedBy(*table.partitioned_by)
+    builder.execute()
+
+
+def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:
+    """Make the views for people: `<view>_current`, `<view>_status` and what a shipped view
+    brings."""
+    for view in pipeline.views:
+        for name in ("status", "current"):
+            _make_view(spark, f"{view.name}_{name}", statement(name, view))
+        if view.name == "engagement":
+            _make_view(spark, "engagement_minute_counts", statement("minute_counts", view))
+
+
+def _make_view(spark: SparkSession, name: str, text: str) -> None:
+    spark.sql(f"CREATE OR REPLACE VIEW {name} AS\n{text}")
+
+
+def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Yield the lake after checking each table against what is declared and against the others."""
+    for table in tables.of(pipeline):
+        _check_owner(spark, place, pipeline, table)
+        if table.name not in {tables.features(view).name for view in pipeline.views}:
+            _refuse_difference(spark, table)
+    of_one = [tables.quarantine(pipeline), tables.events(pipeline)]
+    of_one += [tables.buckets(view) for view in pipeline.views]
+    found = {table.name: _property(spark, table, _GENERATION) for table in of_one}
+    if len(set(found.values())) > 1:
+        raise LakeError(
+            "a rebuild was interrupted: its tables are of different generations",
+            where=str(place),
+            expected=f"run `tidemill rebuild {pipeline.pipeline} --from bronze` again",
+        )
+    land = _property(spark, tables.bronze(pipeline), _GENERATION)
+    return Lake(spark, place, pipeline, found[tables.events(pipeline).name], land)
+
+
+def _check_owner(
+    spark: SparkSession, place: Place, pipeline: PipelineDefinition, table: Table
+) -> None:
+    owner = _property(spark, table, "tidemill.pipeline")
+    if owner != pipeline.pipeline and table != tables.batches():
+        raise LakeError(
+            f"table {table.name} is pipeline {owner!r}'s",
+            where=str(place),
+            expected=f"a table of {pipeline.pipeline!r}; rename the view or take another root",
+        )
+    version = _property(spark, table, "tidemill.format")
+    if version != FORMAT:
+        raise LakeError(
+            f"table {table.name} has format {version or 'none'}",
+            where=str(place),
+            expected=f"format {FORMAT}",
+        )
+
+
+def _property(spark: SparkSession, table: Table, name: str) -> str:
+    detail = DeltaTable.forName(spark, table.name).detail().select("properties").collect()
+    return str(detail[0]["properties"].get(name, ""))
+
+
+def _refuse_difference(spark: SparkSession, table: Table) -> None:
+    difference = _difference(spark, table)
+    if difference:
+        raise LakeError(
+            f"is not as the pipeline declares it: {difference}",
+            where=table.name,
+            expected="the definition that made the table, or a new root",
+        )
+
+
+def _difference(spark: SparkSession, table: Table) -> str:
+    """Yield how the table's columns differ from the declaration, in words; empty when they do
+    not."""
+    found = {f.name: f.dataType.simpleString() for f in spark.table(table.name).schema}
+    wanted = {column.name: column.type.lower().replace(", ", ",") for column in table.columns}
+    parts = [f"no column {name}" for name in wanted if name not in found]
+    parts += [f"column {name} is not declared" for name in found if name not in wanted]
+    parts += [
+        f"column {name} is {found[name]}, declared {type_}"
+        for name, type_ in wanted.items()
+        if name in found and found[name] != type_
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,152 @@
+"""Ledgers: what a table says, in its own commits, of how far it has read.
+
+    append to quarantine, events, buckets   {generation, batch, events, digest, newest ...} + Delta
+    txn = batch MERGE into gold                         {generation, definition, refresh, batch,
+    as_of, mode} + txn = refresh
+
+A ledger is the commit's user metadata, JSON. Commits without one that move no data (OPTIMIZE, ALTER
+...) are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+RECENT = 20
+_MOVE_NO_DATA = (
+    "OPTIMIZE",
+    "VACUUM",
+    "CREATE TABLE",
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "ADD CONSTRAINT",
+    "DROP CONSTRAINT",
+    "CHANGE COLUMN",
+    "ADD COLUMNS",
+    "CLUSTER BY",
+    "REORG",
+    "COMPUTE STATS",
+    "UPGRADE PROTOCOL",
+    "SET TABLE COMMENT",
+)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table's history; `ledger` is None where it is not one of ours."""
+
+    version: int
+    operation: str
+    at: datetime
+    ledger: Mapping[str, Any] | None
+    metrics: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+    @property
+    def moves_data(self) -> bool:
+        """Whether the commit may have changed rows."""
+        return not self.operation.startswith(_MOVE_NO_DATA)
+
+    def metric(self, name: str) -> int:
+        """Yield a count of the commit's operation metrics, 0 where it has none."""
+        return int(self.metrics.get(name, 0))
+
+
+def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list[Commit]:
+    """Yield the table's newest commits, newest first; all that are kept when `limit` is None."""
+    history = DeltaTable.forName(spark, table).history(limit)  # type: ignore[arg-type]
+    wanted = ("version", "timestamp", "operation", "userMetadata", "operationMetrics")
+    return [
+        Commit(
+            row["version"],
+            row["operation"],
+            row["timestamp"].astimezone(timezone.utc),
+            _ledger(row["userMetadata"]),
+            row["operationMetrics"] or {},
+            row["operationParameters"] or {},
+        )
+        for row in history.select(*wanted, "operationParameters").collect()
+    ]
+
+
+def _ledger(text: str | None) -> Mapping[str, Any] | None:
+    """Yield the ledger that user metadata holds; somebody else's metadata is none."""
+    try:
+        found = json.loads(text) if text else None
+    except ValueError:
+        return None
+    ours = isinstance(found, dict) and "generation" in found and "batch" in found
+    return found if ours else None
+
+
+def appends(found: Iterable[Commit], generation: str) -> Iterator[Commit]:
+    """Yield those commits that are appends of this generation."""
+    return (c for c in found if c.ledger and c.ledger["generation"] == generation)
+
+
+def newest_append(spark: SparkSession, table: str, generation: str) -> Commit | None:
+    """Yield the generation's newest append, reading the whole history only when it is not near."""
+    for limit in (RECENT, None):
+        for commit in appends(commits(spark, table, limit), generation):
+            return commit
+    return None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where gold stands.
+
+    `ledger` is the newest one that can be read; `refresh` the next refresh number, above every
+    number used; `distrust` says why the rows must be recomputed whatever the ledger says, else
+    None.
+    """
+
+    ledger: Mapping[str, Any] | None
+    refresh: int
+    distrust: str | None
+    version: int
+
+    @property
+    def as_of(self) -> datetime | None:
+        """The end of the windows that gold holds."""
+        return instant(self.ledger["as_of"]) if self.ledger else None
+
+    @property
+    def batch(self) -> int:
+        """The newest batch that gold counts, -1 for none."""
+        return int(self.ledger["batch"]) if self.ledger else -1
+
+
+def standing(spark: SparkSession, table: str, generation: str, definition: str) -> Standing:
+    """Yield where the gold table stands, from its history alone."""
+    found = commits(spark, table)
+    if not any(commit.ledger for commit in found):
+        found = commits(spark, table, limit=None)
+    distrust = None
+    for commit in found:
+        if commit.ledger:
+            distrust = distrust or _another(commit.ledger, generation, definition)
+            number = int(commit.ledger["refresh"]) + 1
+            ours = commit.ledger if commit.ledger["generation"] == generation else None
+            return Standing(ours, number, distrust, found[0].version)
+        if commit.moves_data:
+            distrust = f"{commit.operation} at version {commit.version} carries no ledger"
+    return Standing(None, found[0].version + 1, distrust or "no readable ledger", found[0].version)
+
+
+def _another(ledger: Mapping[str, Any], generation: str, definition: str) -> str | None:
+    if ledger["generation"] != generation:
+        return "another generation"
+    return None if ledger["definition"] == definition else "another definition of the view"
+
+
+def instant(text: str) -> datetime:
+    """Yield the time that a ledger writes as `2026-11-21T10:05:00Z`."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

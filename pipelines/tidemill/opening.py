@@ -1,0 +1,107 @@
+"""From what the user names to an open pipeline: definition, lock, session, lake, source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill import lake as lakes
+from tidemill import lock
+from tidemill.checkpoints import Checkpoint
+from tidemill.errors import InputError
+from tidemill.features.definition import FilesSource, GeneratorSource, PipelineDefinition
+from tidemill.lake import Lake
+from tidemill.pipeline import Pipeline
+from tidemill.session import session
+from tidemill.settings import Clock, Place, instant
+from tidemill.sources import Source
+from tidemill.sources.files import Files
+from tidemill.sources.generator import Generator
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How to open: where, by which clock, and with what session."""
+
+    place: Place
+    clock: Clock
+    wait: float = 10.0
+    driver_memory: str = "2g"
+    verbose: bool = False
+
+
+@contextmanager
+def writing(opening: Opening, command: str) -> Iterator[lock.WriteLock | None]:
+    """Hold the lake for writing; a catalog needs no lock, its commits are safe between
+    processes."""
+    lakes.prepare_root(opening.place)
+    if opening.place.catalog or opening.place.root is None:
+        yield None
+        return
+    with lock.hold(opening.place.root, command, opening.wait) as held:
+        yield held
+
+
+@contextmanager
+def open_lake(opening: Opening, definition: PipelineDefinition, command: str) -> Iterator[Lake]:
+    """Yield the pipeline's lake for writing, made where it is not there, and held against
+    others."""
+    with writing(opening, command) as held:
+        spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+        if held:
+            held.name_holder()
+        yield lakes.open_for_writing(spark, opening.place, definition)
+
+
+@contextmanager
+def open_pipeline(
+    opening: Opening, definition: PipelineDefinition, command: str, *, once: bool
+) -> Iterator[Pipeline]:
+    """Yield the pipeline, its source checked before anything is started or made."""
+    source = source_of(definition, opening)
+    source.check(once=once)
+    with open_lake(opening, definition, command) as lake:
+        yield Pipeline(lake, source, opening.clock, definition.clock)
+
+
+def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
+    """Yield the pipeline's lake for reading: no lock, nothing made."""
+    lakes.check_root(opening.place)
+    spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+    return lakes.open_for_reading(spark, opening.place, definition)
+
+
+def source_of(definition: PipelineDefinition, opening: Opening) -> Source:
+    """Yield the source that the definition names; a generator goes on from its first start."""
+    declared = definition.source
+    if isinstance(declared, FilesSource):
+        return _files(declared, definition)
+    return _generator(declared, definition, opening)
+
+
+def _files(declared: FilesSource, definition: PipelineDefinition) -> Files:
+    if not declared.input:
+        raise InputError(
+            "a files source has no folder", where="source", expected="--input DIR, or input: DIR"
+        )
+    view = definition.events
+    required = {**view.event_schema, view.event_time: "timestamp"}
+    return Files(Path(declared.input), definition.max_files_per_trigger, required)
+
+
+def _generator(
+    declared: GeneratorSource, definition: PipelineDefinition, opening: Opening
+) -> Generator:
+    root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_land"
+    known = Checkpoint("land", root, "").identity().get("start")
+    start = declared.start or (instant(str(known), where="start") if known else None)
+    return Generator(
+        start=start,
+        seed=declared.seed,
+        rate=declared.rate,
+        minutes=declared.minutes,
+        minutes_per_batch=declared.minutes_per_batch,
+        now=opening.clock.at,
+    )

@@ -1,0 +1,84 @@
+"""Questions in SQL, asked of a lake: one statement that only reads."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+from sqlglot.dialects.databricks import Databricks
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from tidemill.errors import UsageError
+from tidemill.features.definition import PipelineDefinition
+from tidemill.opening import Opening, read_lake
+from tidemill.settings import iso
+
+READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
+WRITES = ("INSERT", "MERGE", "UPDATE", "DELETE")
+
+
+def read_only(sql: str) -> str:
+    """Yield the one reading statement that `sql` is, without a closing semicolon; UsageError
+    otherwise.
+
+    A WITH may lead into an INSERT, so words that write are refused outside of parentheses.
+    """
+    expected = "one SELECT, WITH, SHOW or DESCRIBE"
+    try:
+        tokens = Databricks().tokenize(sql)
+    except SqlglotError as error:
+        raise UsageError(f"is no SQL: {error}", where="query", expected=expected) from error
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        sql, tokens = sql[: tokens[-1].start], tokens[:-1]
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise UsageError("holds several statements", where="query", expected=expected)
+    words = _outer_words(tokens)
+    if not words or words[0] not in READS or (words[0] == "WITH" and set(words) & set(WRITES)):
+        raise UsageError(
+            f"{sql.strip()[:60]!r} does not only read", where="query", expected=expected
+        )
+    return sql
+
+
+def _outer_words(tokens: list[Token]) -> list[str]:
+    """Yield the statement's words that stand in no parentheses, in capitals."""
+    depth, words = 0, []
+    for token in tokens:
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth == 0 and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+            words.append(token.text.upper())
+    return words
+
+
+def ask(opening: Opening, definition: PipelineDefinition, question: str) -> dict[str, Any]:
+    """Yield `{columns, rows}`; times are ISO text in UTC, decimals text."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    lake = read_lake(opening, definition)
+    try:
+        frame = lake.spark.sql(question)
+        rows = frame.collect()
+    except (AnalysisException, ParseException) as error:
+        message = str(error).splitlines()[0]
+        raise UsageError(message, where="query", expected="SQL on this lake's tables") from error
+    return {"columns": frame.columns, "rows": [[_plain(value) for value in row] for row in rows]}
+
+
+def _plain(value: Any) -> Any:
+    """Yield a value as JSON has it."""
+    if isinstance(value, datetime):
+        return _moment(value)
+    if isinstance(value, date | Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _moment(value: datetime) -> str:
+    moment = value.astimezone(timezone.utc)
+    return moment.isoformat().replace("+00:00", "Z") if moment.microsecond else iso(moment)

@@ -1,0 +1,69 @@
+"""One refresh on demand, to the clock's time or to a time that is named."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from tidemill import gold, ledger, metrics, silver, tables
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.lake import Lake
+from tidemill.pipeline import refresh_view
+from tidemill.settings import Clock, iso
+
+
+def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, Any]]:
+    """Refresh each view; yield `{view, as_of, mode, batch, keys_changed, gold_version,
+    seconds}`."""
+    results = []
+    for view in lake.pipeline.views:
+        if as_of is None:
+            done = refresh_view(lake, view.name, clock, lake.pipeline.clock)
+        else:
+            done = refresh_to(lake, view, as_of)
+        results.append(
+            {
+                "view": done.view,
+                "as_of": done.as_of and iso(done.as_of),
+                "mode": done.mode,
+                "batch": done.batch,
+                "keys_changed": done.keys_changed,
+                "gold_version": ledger.commits(lake.spark, tables.features(view).name, 1)[
+                    0
+                ].version,
+                "seconds": round(done.seconds, 3),
+            }
+        )
+    metrics.record(lake)
+    return results
+
+
+def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed:
+    """Refresh to a time that is named; refuse an earlier one for which buckets may be missing.
+
+    Buckets are kept for the pipeline's `history`: before oldest bucket + longest window a window
+    may have lost a part, so an as_of earlier than gold's own is refused there.
+    """
+    there = silver.bucketed(lake, view)
+    name = tables.features(view).name
+    standing = ledger.standing(lake.spark, name, lake.generation, view.definition)
+    if standing.as_of is not None and as_of < standing.as_of:
+        _refuse_lost(lake, view, as_of)
+    return gold.refresh(lake, view, as_of=as_of, batch=there.batch)
+
+
+def _refuse_lost(lake: Lake, view: FeatureView, as_of: datetime) -> None:
+    buckets = lake.spark.table(tables.buckets(view).name)
+    oldest = buckets.agg(F.unix_seconds(F.min("bucket_start"))).collect()[0][0]
+    if oldest is None:
+        return
+    first = silver.of_epoch(oldest) + view.horizon.length
+    if as_of < first:
+        raise UsageError(
+            f"{iso(as_of)} is before the oldest kept bucket and the longest window",
+            where="--as-of",
+            expected=f"{iso(first)} or later",
+        )

@@ -1,0 +1,245 @@
+"""Running a pipeline's queries from the main thread: once in order, or together until stopped.
+
+The main thread starts and watches the queries, ticks the wall clock, records what the batches did
+and ends everything between two batches when asked to.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming import StreamingQuery
+
+from tidemill import ledger, metrics, tables
+from tidemill.errors import QueryError
+from tidemill.failures import explained
+from tidemill.features.windows import duration
+from tidemill.metrics import BatchRow
+from tidemill.pipeline import ONCE, QUERIES, Pipeline, Trigger
+from tidemill.settings import iso
+
+log = logging.getLogger(__name__)
+
+POLL = 0.25
+RECORD_EVERY = 60.0
+Tell = Callable[[Sequence[BatchRow]], None]
+
+
+@dataclass
+class Stop:
+    """A wish to stop: set by SIGINT or SIGTERM, obeyed between batches; a second SIGINT ends at
+    once."""
+
+    wished: threading.Event = field(default_factory=threading.Event)
+
+    def __bool__(self) -> bool:
+        """Tell whether to stop."""
+        return self.wished.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most so long, and tell whether to stop."""
+        return self.wished.wait(seconds)
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Listen to SIGINT and SIGTERM; call it when Spark is up, whose own handler it replaces."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {s: signal.signal(s, self._heard) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _heard(self, number: int, _frame: FrameType | None) -> None:
+        if self and number == signal.SIGINT:
+            os._exit(130)
+        self.wished.set()
+
+
+@dataclass
+class Watch:
+    """Tells of batches as they are committed, and records them, at most once a minute."""
+
+    pipeline: Pipeline
+    tell: Tell
+    versions: dict[str, int] = field(init=False)
+    rows: list[BatchRow] = field(default_factory=list)
+    _recorded: float = field(default_factory=time.monotonic)
+    _progress: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin at what is committed now."""
+        self.versions = metrics.versions(self.pipeline.lake)
+
+    def look(self, queries: Sequence[StreamingQuery]) -> None:
+        """Tell of new batches when some query has finished one since the last look."""
+        batches = [_finished(query) for query in queries]
+        if batches != self._progress:
+            self._progress = batches
+            self.catch_up()
+        if time.monotonic() - self._recorded >= RECORD_EVERY:
+            self.record()
+
+    def catch_up(self) -> None:
+        """Tell of every commit that has not been told."""
+        rows = metrics.since(self.pipeline.lake, self.versions)
+        self.versions = metrics.seen(self.pipeline.lake, rows, self.versions)
+        self.rows += rows
+        if rows:
+            self.tell(rows)
+
+    def record(self) -> None:
+        """Bring `tidemill_batches` up to date."""
+        metrics.record(self.pipeline.lake)
+        self._recorded = time.monotonic()
+
+
+def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
+    """Bring everything that is there through the three queries, in order; yield what was done."""
+    metrics.record(pipeline.lake)
+    watch = Watch(pipeline, tell)
+    for name in QUERIES:
+        if stop:
+            break
+        finish(name, pipeline, stop, watch)
+    if not stop:
+        pipeline.refresh()
+    watch.catch_up()
+    watch.record()
+    return watch.rows
+
+
+def finish(name: str, pipeline: Pipeline, stop: Stop, watch: Watch) -> None:
+    """Run one query over everything that is there, telling of its batches."""
+    with _explained(name):
+        query = pipeline.start(name, ONCE)
+        while not query.awaitTermination(POLL):  # type: ignore[arg-type]
+            watch.look([query])
+            if stop:
+                stop_after_batch(query)
+    watch.catch_up()
+
+
+def run(
+    pipeline: Pipeline,
+    stop: Stop,
+    tell: Tell,
+    until: Callable[[Sequence[BatchRow]], bool] = lambda rows: False,
+) -> list[BatchRow]:
+    """Run the three queries together until stopped, or `until` what was done is enough; yield
+    it."""
+    declared = dict(pipeline.definition.triggers)
+    triggers = {name: processing_time(declared[name]) for name in QUERIES}
+    metrics.record(pipeline.lake)
+    watch = Watch(pipeline, tell)
+    running: dict[str, StreamingQuery] = {}
+    ticked = None
+    try:
+        while not stop.wait(POLL) and not until(watch.rows):
+            _start_ready(pipeline, triggers, running)
+            _watch_over(running)
+            now = pipeline.clock.minute_end()
+            if pipeline.follows == "wall" and now != ticked:
+                tick(pipeline)
+                ticked = now
+            watch.look(list(running.values()))
+    finally:
+        for query in running.values():
+            stop_after_batch(query)
+    watch.catch_up()
+    watch.record()
+    return watch.rows
+
+
+def _start_ready(
+    pipeline: Pipeline, triggers: dict[str, Trigger], running: dict[str, StreamingQuery]
+) -> None:
+    """Start what is not running yet; land waits for a source that has nothing to tell its kind
+    by."""
+    for name in QUERIES:
+        if name not in running and (name != "land" or pipeline.source.ready()):
+            with _explained(name):
+                running[name] = pipeline.start(name, triggers[name])
+
+
+def tick(pipeline: Pipeline) -> None:
+    """Refresh each view whose ledger is older than the current minute."""
+    lake, now = pipeline.lake, pipeline.clock.minute_end()
+    for view in pipeline.definition.views:
+        gold = tables.features(view).name
+        there = ledger.standing(lake.spark, gold, lake.generation, view.definition)
+        if there.as_of is None or there.as_of < now:
+            pipeline.refresh()
+            return
+
+
+def _watch_over(running: dict[str, StreamingQuery]) -> None:
+    for name, query in running.items():
+        if query.isActive:
+            continue
+        error = query.exception()
+        if error is not None:
+            raise explained(error, name)
+        raise QueryError(
+            f"{name} ended by itself, without an exception",
+            expected="a query that runs; is another process using its checkpoint?",
+        )
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise explained(error, name) from error
+
+
+def stop_after_batch(query: StreamingQuery) -> None:
+    """Stop the query when the batch it is in is done; a later batch may be cut off, which is
+    safe."""
+    before = _finished(query)
+    while query.isActive and query.status["isTriggerActive"] and _finished(query) == before:
+        time.sleep(POLL)  # Spark tells of a finished batch only when asked
+    query.stop()
+
+
+def _finished(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    return int(progress["batchId"]) if progress else -1
+
+
+def processing_time(text: str) -> Trigger:
+    """Yield the trigger for a length such as `30s`."""
+    return {"processingTime": f"{int(duration(text).total_seconds())} seconds"}
+
+
+def summary(pipeline: Pipeline, rows: Sequence[BatchRow], seconds: float) -> dict[str, Any]:
+    """Yield a run's totals: feature batches committed, clean's counts, keys changed over all
+    refreshes."""
+    lake = pipeline.lake
+    view = pipeline.definition.views[0]
+    gold = tables.features(view).name
+    there = ledger.standing(lake.spark, gold, lake.generation, view.definition)
+    cleaned = [row.counts for row in rows if row.query == "clean"]
+    names = ("events", "accepted", "quarantined", "duplicates")
+    return {
+        "batches": len({row.batch for row in rows if row.query == "feature"}),
+        **{name: sum(counts[name] for counts in cleaned) for name in names},
+        "keys_changed": sum(row.counts.get("keys_changed", 0) for row in rows),
+        "as_of": there.as_of and iso(there.as_of),
+        "gold_version": there.version,
+        "seconds": round(seconds, 3),
+    }

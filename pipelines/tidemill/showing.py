@@ -1,0 +1,117 @@
+"""What the commands print for people: a line per batch, tables, a key's values over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tidemill.settings import iso
+
+if TYPE_CHECKING:
+    from tidemill.features.definition import PipelineDefinition
+    from tidemill.metrics import BatchRow
+    from tidemill.settings import Place
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+class Show:
+    """Prints to the terminal; `quiet` prints nothing (for --json)."""
+
+    def __init__(self, *, quiet: bool):
+        """Print to stdout, unless quiet."""
+        self._console = Console(quiet=quiet, highlight=False, soft_wrap=True)
+        self._cleaned: dict[str, int] = {}
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text)
+
+    def opening(self, definition: PipelineDefinition, place: Place) -> None:
+        """Print what is about to run."""
+        self.say(
+            f"[bold]{definition.pipeline}[/bold]  {definition.source.kind} -> {place}, "
+            f"clock {definition.clock}"
+        )
+
+    def batches(self, rows: Sequence[BatchRow]) -> None:
+        """Print a line for each refresh, with what clean refused since the last one."""
+        for row in rows:
+            if row.query == "clean":
+                for name, value in row.counts.items():
+                    self._cleaned[name] = self._cleaned.get(name, 0) + value
+                self._cleaned_seconds(row)
+            elif row.query in {"feature", "refresh"}:
+                self.say(self._line(row))
+                self._cleaned = {}
+
+    def _cleaned_seconds(self, row: BatchRow) -> None:
+        total = self._cleaned.get("milliseconds", 0) + round(row.seconds.get("clean", 0) * 1000)
+        self._cleaned["milliseconds"] = total
+
+    def _line(self, row: BatchRow) -> str:
+        cleaned, counts = self._cleaned, row.counts
+        steps = {**row.seconds}
+        if cleaned.get("milliseconds"):
+            steps = {"clean": cleaned["milliseconds"] / 1000, **steps}
+        seconds = "  ".join(f"{name} {value:.1f}s" for name, value in steps.items())
+        as_of = f"{row.as_of:%m-%d %H:%M}" if row.as_of else "-"
+        return (
+            f"{row.query:>7} {row.batch:>3}  as_of {as_of}  "
+            f"events {counts.get('events', 0):>7,}  "
+            f"refused {cleaned.get('quarantined', 0):>5,}  "
+            f"duplicates {cleaned.get('duplicates', 0):>5,}  "
+            f"buckets {counts.get('buckets', 0):>7,}  "
+            f"keys changed {counts.get('keys_changed', 0):>7,}   [dim]{seconds}[/dim]"
+        )
+
+    def summary(self, found: Mapping[str, Any]) -> None:
+        """Print a run's totals."""
+        told = {name: value for name, value in found.items() if name != "seconds"}
+        texts = (f"{name.replace('_', ' ')} {_plain(value)}" for name, value in told.items())
+        self.say("[bold]done[/bold]  " + ", ".join(texts) + f" in {found['seconds']:.0f} s")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Print rows as a table."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for index, column in enumerate(columns):
+            numeric = any(isinstance(row[index], int | float) for row in rows)
+            table.add_column(column, justify="right" if numeric else "left")
+        for row in rows:
+            table.add_row(*(_plain(value) for value in row))
+        self._console.print(table)
+
+    def checks(self, found: Sequence[Mapping[str, Any]]) -> None:
+        """Print what the doctor found, with the fix where something is wrong."""
+        for check in found:
+            mark = "[green]ok[/green]  " if check["ok"] else "[red]fix[/red] "
+            self.say(f"{mark} {check['name']}: {check['found']}")
+            if not check["ok"]:
+                self.say(f"     expected {check['expected']}; {check['fix']}")
+
+    def plot(
+        self, title: str, series: Mapping[str, Sequence[int]], times: Sequence[datetime]
+    ) -> None:
+        """Print each series as a row of bars over the same times, its largest value behind it."""
+        self.say(f"[bold]{title}[/bold]  {iso(times[0])} .. {iso(times[-1])}")
+        width = max(map(len, series))
+        for name, values in series.items():
+            self.say(f"  {name:<{width}} |{bars(values)}| max {max(values)}")
+
+
+def bars(values: Sequence[int]) -> str:
+    """Yield a bar for each value, the largest one full height; 0 is a blank."""
+    top = max(values) or 1
+    return "".join(_BARS[-(-value * (len(_BARS) - 1) // top)] for value in values)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "" if value is None else str(value)

@@ -1,0 +1,237 @@
+"""The silver layer: `clean` makes events of records, `bucket` makes minute buckets of events.
+
+    bronze batch ──judge──► refused ───────────────────────────► quarantine   (append, txn = batch)
+                        └─► valid ──known before?──► duplicate
+                                                └─► accepted ──► events       (append, txn = batch)
+    events batch ──cut to minutes──────────────────────────────► buckets      (append, txn = batch)
+
+Each function takes any frame and any batch id and may be called again with both after a crash at
+any point: what stands is verified, what is missing is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, overload
+
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from tidemill import ledger, quality, tables
+from tidemill.appending import append, digest
+from tidemill.errors import LedgerError
+from tidemill.failpoints import reach
+from tidemill.features import FeatureView
+from tidemill.lake import Lake
+from tidemill.settings import MINUTE, iso
+from tidemill.statements import statement
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def cached(frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a batch's frame while it is read more than once."""
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+# -- clean ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What became of a batch of records; always events = accepted + quarantined + duplicates."""
+
+    events: int
+    accepted: int
+    quarantined: int
+    duplicates: int
+
+
+def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
+    """Append the batch's valid, distinct events and its refused records, each once.
+
+    An event is a duplicate when an accepted one has the same event_id and event time: in this batch
+    the smallest record_id is kept, across batches the one accepted before. Rows that an earlier try
+    of this batch wrote do not count. Raises LedgerError when the batch id was used for other rows.
+    """
+    lake = replace(lake, spark=batch.sparkSession)
+    started = time.monotonic()
+    with cached(quality.judge(batch, lake.pipeline)) as judged:
+        hours, total = _hours(judged, lake)
+        if not total:
+            return Cleaned(0, 0, 0, 0)
+        with cached(_with_verdict(judged, hours, batch_id, lake)) as rows:
+            return _write_clean(rows, batch_id, lake, total, started)
+
+
+def _hours(judged: DataFrame, lake: Lake) -> tuple[list[datetime], int]:
+    """Yield the event hours that the batch's identified valid events touch, and its number of
+    records."""
+    valid = (F.size("reasons") == 0) & F.col(quality.EVENT_ID).isNotNull()
+    hour = F.when(valid, _hour(lake.pipeline.events.event_time))
+    row = judged.agg(F.collect_set(hour).alias("hours"), F.count("*").alias("records")).collect()[0]
+    return row["hours"], row["records"]
+
+
+def _hour(event_time: str) -> Column:
+    return F.timestamp_seconds(F.floor(F.unix_seconds(event_time) / 3600) * 3600)
+
+
+def _with_verdict(judged: DataFrame, hours: list[datetime], batch_id: int, lake: Lake) -> DataFrame:
+    """Yield the events table's columns, bronze's and `verdict`: accepted, duplicate or
+    quarantined."""
+    event_time = lake.pipeline.events.event_time
+    identity = [quality.EVENT_ID, event_time]
+    order = Window.partitionBy("_valid", *identity).orderBy("record_id")
+    accepted_before = (
+        lake.spark.table(tables.events(lake.pipeline).name)
+        .where(F.col("event_hour").isin(hours) & (F.col("batch") != batch_id))
+        .select(*identity, F.lit(True).alias("_before"))
+    )
+    repeated = F.col("_before").isNotNull() | (F.row_number().over(order) > 1)
+    verdict = (
+        F.when(~F.col("_valid"), "quarantined")
+        .when(F.col(quality.EVENT_ID).isNotNull() & repeated, "duplicate")
+        .otherwise("accepted")
+    )
+    return (
+        judged.withColumn("_valid", F.size("reasons") == 0)
+        .join(accepted_before, identity, "left")
+        .withColumn("verdict", verdict)
+        .withColumn("batch", F.lit(batch_id).cast("bigint"))
+        .withColumn("event_hour", _hour(event_time))
+    )
+
+
+def _write_clean(rows: DataFrame, batch_id: int, lake: Lake, total: int, started: float) -> Cleaned:
+    quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
+    told = rows.agg(
+        *(
+            F.count_if(F.col("verdict") == v).alias(v)
+            for v in ("accepted", "quarantined", "duplicate")
+        ),
+        digest(quarantine, "verdict = 'quarantined'").alias("quarantine_digest"),
+        digest(events, "verdict = 'accepted'").alias("events_digest"),
+    ).collect()[0]
+    result = Cleaned(total, told["accepted"], told["quarantined"], told["duplicate"])
+    _check_sum(result, batch_id, events.name)
+    reach("clean.judged")
+    if result.quarantined:
+        refused = rows.where("verdict = 'quarantined'")
+        append(lake, quarantine, refused, batch_id, _told(result, told["quarantine_digest"], {}))
+    reach("clean.quarantine_written")
+    seconds = {"clean": round(time.monotonic() - started, 3)}
+    accepted = rows.where("verdict = 'accepted'")
+    append(lake, events, accepted, batch_id, _told(result, told["events_digest"], seconds))
+    reach("clean.events_written")
+    log.info("clean batch %d: %s", batch_id, result)
+    return result
+
+
+def _told(result: Cleaned, rows_digest: str, seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {**vars(result), "digest": rows_digest, "seconds": dict(seconds)}
+
+
+def _check_sum(result: Cleaned, batch_id: int, table: str) -> None:
+    accounted = result.accepted + result.quarantined + result.duplicates
+    if result.events != accounted:
+        raise LedgerError(
+            f"batch {batch_id} has {result.events} events, but {accounted} are accounted for",
+            where=table,
+            expected="events = accepted + quarantined + duplicates; please report this",
+        )
+
+
+# -- bucket --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bucketed:
+    """What the bucket table holds after a batch: its newest batch, and the start of its newest
+    bucket."""
+
+    batch: int
+    newest: datetime | None
+    seconds: float = 0.0
+
+
+def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) -> Bucketed:
+    """Append the batch's minute buckets, once, with the running newest bucket in the same commit.
+
+    An empty batch appends nothing. Raises LedgerError when the batch id was used for other rows.
+    """
+    lake = replace(lake, spark=batch.sparkSession)
+    started = time.monotonic()
+    before = bucketed(lake, view)
+    with cached(buckets_of(batch, batch_id, view)) as rows:
+        told = _told_of_buckets(rows, tables.buckets(view), before)
+        reach("feature.buckets_computed")
+        if not told["events"]:
+            return replace(before, seconds=time.monotonic() - started)
+        appended = append(lake, tables.buckets(view), rows, batch_id, told).ledger
+    reach("feature.buckets_written")
+    log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
+    newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
+    return Bucketed(max(batch_id, before.batch), newest, time.monotonic() - started)
+
+
+def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
+    """Yield one row per keys and minute, with the columns of the bucket table and `events`, a
+    count."""
+    events.createOrReplaceTempView("batch_events")
+    return events.sparkSession.sql(statement("buckets", view), args={"batch": batch_id})
+
+
+def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
+    """Yield what the bucket table says it holds; from its rows when its log says nothing."""
+    table = tables.buckets(view)
+    commit = ledger.newest_append(lake.spark, table.name, lake.generation)
+    if commit is not None and commit.ledger is not None:
+        return Bucketed(int(commit.ledger["batch"]), _time(commit.ledger.get("newest")))
+    newest = lake.spark.table(table.name).agg(F.max("batch"), _epoch(F.max("bucket_start")))
+    row = newest.collect()[0]
+    return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]))
+
+
+def _told_of_buckets(rows: DataFrame, table: tables.Table, before: Bucketed) -> dict[str, Any]:
+    row: Row = rows.agg(
+        F.coalesce(F.sum("events"), F.lit(0)).alias("events"),
+        F.count("*").alias("buckets"),
+        digest(table).alias("digest"),
+        _epoch(F.max("bucket_start")).alias("newest"),
+    ).collect()[0]
+    newest = max(filter(None, (before.newest, of_epoch(row["newest"]))), default=None)
+    told = {name: row[name] for name in ("events", "buckets", "digest")}
+    return {**told, "newest": newest and iso(newest)}
+
+
+def _epoch(time_column: Column) -> Column:
+    return F.unix_seconds(time_column)
+
+
+@overload
+def of_epoch(seconds: int) -> datetime: ...
+@overload
+def of_epoch(seconds: None) -> None: ...
+def of_epoch(seconds: int | None) -> datetime | None:
+    """Yield the UTC time of a number of seconds since 1970."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+
+
+def _time(text: Any) -> datetime | None:
+    return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
+
+
+def event_as_of(there: Bucketed) -> datetime | None:
+    """Yield the event clock's time: the end of the newest bucket, None without any."""
+    return there.newest + MINUTE if there.newest else None

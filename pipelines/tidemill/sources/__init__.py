@@ -1,0 +1,30 @@
+"""Where records come from: one module per kind, all of the shape of `Source`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Source"]
+
+
+class Source(Protocol):
+    """What the pipeline asks of a source, whatever its kind."""
+
+    def identity(self) -> dict[str, str | int]:
+        """Yield what makes two runs read the same thing; kept with the land checkpoint."""
+        ...
+
+    def check(self, *, once: bool) -> None:
+        """Raise InputError for what is wrong at start; `once` needs something to read."""
+        ...
+
+    def ready(self) -> bool:
+        """Yield whether `stream` can be called; a source may have to wait for its first file."""
+        ...
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """Yield the stream: record_id, raw_payload, topic, partition, offset, source_ts."""
+        ...

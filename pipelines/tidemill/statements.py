@@ -1,0 +1,105 @@
+"""The finished text of each statement in `sql/`: the one place where Python puts text into SQL.
+
+What it puts in are lists that follow from a declared view: names that are validated identifiers,
+windows that are whole numbers of minutes, and the aggregates' own expressions. Values are never put
+in; they are bound by name (`:as_of`) when a statement runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from string import Template
+
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.features.suggest import did_you_mean
+from tidemill.features.view import Column
+
+_HERE = Path(__file__).parent
+FOLDER = next(f for f in (_HERE / "sql", _HERE.parents[1] / "sql") if f.is_dir())
+
+
+def names() -> dict[str, Path]:
+    """Yield every statement by name, the questions of `sql/adhoc` included."""
+    return {path.stem: path for path in sorted(FOLDER.rglob("*.sql"))}
+
+
+def statement(name: str, view: FeatureView) -> str:
+    """Yield the statement called `name`, finished for `view`."""
+    return Template(_text(name)).substitute(_lists(view))
+
+
+@cache
+def _text(name: str) -> str:
+    known = names()
+    if name not in known:
+        raise UsageError(f"unknown statement {name!r}{did_you_mean(name, known)}")
+    return known[name].read_text(encoding="utf-8").strip() + "\n"
+
+
+def _lists(view: FeatureView) -> dict[str, str]:
+    """Yield the lists that statements name; `features_statement` is the statement `features`
+    itself."""
+    keys, columns = view.keys, view.columns
+    lists = {
+        "view": view.name,
+        "event_time": view.event_time,
+        "keys": _comma(keys),
+        "key_match": _and(f"changed.{k} = gold.{k}" for k in keys),
+        "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),
+        "either_keys": _comma(f"coalesce(fresh.{k}, gold.{k}) AS {k}" for k in keys),
+        "gold_is_absent": f"gold.{keys[0]} IS NULL",
+        "partials": _comma(
+            f"{p.aggregate.bucket.format(where=p.where)} AS {p.name}" for p in view.partials
+        ),
+        "partial_names": _comma(p.name for p in view.partials),
+        "horizon": str(view.horizon.minutes),
+        "horizon_and_hour": str(view.horizon.minutes + 60),
+        "features": _comma(f"{_value(c)} AS {c.name}" for c in columns),
+        "feature_names": _comma(c.name for c in columns),
+        "fresh_features": _comma(f"{_or_empty('fresh', c)} AS {c.name}" for c in columns),
+        "differs": "\n  OR ".join(
+            f"{_or_empty('fresh', c)} IS DISTINCT FROM {_or_empty('gold', c)}" for c in columns
+        ),
+        "fresh_is_empty": _and(
+            f"{_or_empty('fresh', c)} IS NOT DISTINCT FROM {_empty(c)}" for c in columns
+        ),
+        "is_empty": _and(f"{c.name} IS NOT DISTINCT FROM {_empty(c)}" for c in columns),
+        "empty_rows_leave": "TRUE" if view.when_empty == "delete" else "FALSE",
+        "assignments": _comma(f"{c.name} = changed.{c.name}" for c in columns),
+        "changed_columns": _comma(
+            f"changed.{name}" for name in (*keys, *(c.name for c in columns))
+        ),
+    }
+    return {**lists, "features_statement": _inner(Template(_text("features")).substitute(lists))}
+
+
+def _value(column: Column) -> str:
+    """Yield a feature's expression over the buckets of the horizon."""
+    aggregate = column.partial.aggregate
+    window = f" FILTER (WHERE bucket_start >= :as_of - INTERVAL '{column.window.minutes}' MINUTE)"
+    merged = aggregate.merge.format(partial=column.partial.name, filter=window)
+    return f"coalesce({aggregate.result.format(merged=merged)}, {aggregate.empty})"
+
+
+def _or_empty(side: str, column: Column) -> str:
+    return f"coalesce({side}.{column.name}, {_empty(column)})"
+
+
+def _empty(column: Column) -> str:
+    return column.partial.aggregate.empty
+
+
+def _inner(text: str) -> str:
+    """Yield a statement without its header, to stand inside another."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
+
+
+def _comma(items: Iterable[str]) -> str:
+    return ",\n  ".join(items)
+
+
+def _and(items: Iterable[str]) -> str:
+    return "\n  AND ".join(items)

@@ -1,0 +1,208 @@
+"""The tables of a pipeline: columns, comments, partitions and properties, as data.
+
+Partition columns stand last. Statistics are kept for the columns that queries prune by, never for
+identifiers: an erased identifier must not live on in the transaction log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidemill.features import FeatureView
+from tidemill.features.definition import PipelineDefinition
+
+FORMAT = "1"
+LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its SQL type, what it holds, and whether it may be null."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table as declared; `generational` ones are made again by a rebuild."""
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    partitioned_by: tuple[str, ...]
+    statistics: tuple[str, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    generational: bool = True
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns' names in the table's order."""
+        return [column.name for column in self.columns]
+
+
+_BRONZE = (
+    Column(
+        "record_id", "STRING", "the record's position, or a uuid where the source has none", False
+    ),
+    Column("raw_payload", "STRING", "the record as it came"),
+    Column("topic", "STRING", "topic, or the file's path"),
+    Column("partition", "INT", "partition of the topic; null for files"),
+    Column("offset", "BIGINT", "offset in the partition; null for files"),
+    Column("source_ts", "TIMESTAMP", "the source's own time of the record"),
+    Column("ingested_at", "TIMESTAMP", "when land read the record; ages are counted from here"),
+)
+_INGEST_DATE = Column("ingest_date", "DATE", "the day of ingested_at")
+_BATCH = Column("batch", "BIGINT", "the query's batch id: since when the row is known", False)
+
+
+def bronze(pipeline: PipelineDefinition) -> Table:
+    """Yield the table of raw records."""
+    return Table(
+        f"{pipeline.pipeline}_bronze",
+        "Raw records and where they came from",
+        (*_BRONZE, _INGEST_DATE),
+        ("ingest_date",),
+        ("ingested_at",),
+        generational=False,
+    )
+
+
+def quarantine(pipeline: PipelineDefinition) -> Table:
+    """Yield the table of refused records, each with every reason."""
+    reasons = Column("reasons", "ARRAY<STRING>", "every rule that the record broke, sorted", False)
+    return Table(
+        f"{pipeline.pipeline}_quarantine",
+        "Refused records, with every reason",
+        (*_BRONZE, reasons, _BATCH, _INGEST_DATE),
+        ("ingest_date",),
+        ("ingested_at", "batch"),
+        LEDGER_RETENTION,
+    )
+
+
+def events(pipeline: PipelineDefinition) -> Table:
+    """Yield the table of valid, distinct events."""
+    view = pipeline.events
+    declared = (
+        Column(name, type_.upper(), "as the event has it", False)
+        for name, type_ in view.event_schema.items()
+    )
+    return Table(
+        f"{pipeline.pipeline}_events",
+        "Valid, distinct events",
+        (
+            Column("record_id", "STRING", "the bronze record that was kept", False),
+            Column("event_id", "STRING", "the sender's id; null = never a duplicate"),
+            *declared,
+            Column(view.event_time, "TIMESTAMP", "event time, UTC", False),
+            Column("ingested_at", "TIMESTAMP", "when land read the record", False),
+            _BATCH,
+            Column("event_hour", "TIMESTAMP", "event time cut to the hour", False),
+        ),
+        ("event_hour",),
+        (view.event_time, "batch"),
+        LEDGER_RETENTION,
+    )
+
+
+def buckets(view: FeatureView) -> Table:
+    """Yield the table of minute buckets: append only, one partial column per aggregate."""
+    partials = (
+        Column(p.name, p.aggregate.type, f"{p.aggregate.name} of events where {p.where}", False)
+        for p in view.partials
+    )
+    return Table(
+        f"{view.name}_buckets",
+        "Minute buckets, append only: one row per keys, bucket_start and batch",
+        (
+            *_keys(view),
+            Column("bucket_start", "TIMESTAMP", "the bucket is [bucket_start, + 1 minute)", False),
+            _BATCH,
+            *partials,
+            Column("bucket_hour", "TIMESTAMP", "bucket_start cut to the hour", False),
+        ),
+        ("bucket_hour",),
+        ("bucket_start", "batch"),
+        LEDGER_RETENTION,
+    )
+
+
+def features(view: FeatureView) -> Table:
+    """Yield the gold table: one row per keys."""
+    values = (
+        Column(
+            c.name,
+            c.partial.aggregate.type,
+            f"{c.partial.aggregate.name} of events where {c.partial.where}, "
+            f"in [as_of - {c.window.text}, as_of), exact at the minute",
+            False,
+        )
+        for c in view.columns
+    )
+    return Table(
+        f"{view.name}_features",
+        "Rolling-window features, one row per keys, rewritten only when a value changes",
+        (
+            *_keys(view),
+            *values,
+            Column("updated_at", "TIMESTAMP", "as_of of the row's last change", False),
+        ),
+        (),
+        ("updated_at",),
+        {
+            **LEDGER_RETENTION,
+            "delta.enableChangeDataFeed": "true",
+            "delta.enableDeletionVectors": "false",
+        },
+    )
+
+
+def batches() -> Table:
+    """Yield the table of what each batch did; one for all pipelines of a lake."""
+    counts = {
+        "events": "events of the batch",
+        "accepted": "clean: written to the events table",
+        "quarantined": "clean: refused",
+        "duplicates": "clean: already accepted",
+        "buckets": "feature: bucket rows appended",
+        "keys_changed": "feature, refresh: rows of gold that changed",
+    }
+    return Table(
+        "tidemill_batches",
+        "What each query did in each batch, from the tables' own ledgers",
+        (
+            Column("pipeline", "STRING", "the pipeline", False),
+            Column("query", "STRING", "land, clean, feature; refresh = without a new batch", False),
+            Column("generation", "STRING", "the set of tables and checkpoints", False),
+            Column(
+                "batch", "BIGINT", "the query's batch id; the refresh number for refresh", False
+            ),
+            Column("view", "STRING", "the feature view, for feature and refresh"),
+            Column("committed_at", "TIMESTAMP", "when the table took the commit", False),
+            Column("version", "BIGINT", "the table's version after it", False),
+            Column("as_of", "TIMESTAMP", "feature, refresh: the end of the windows"),
+            Column("ledger", "STRING", "feature, refresh: the ledger of gold's commit, JSON"),
+            *(Column(name, "BIGINT", comment) for name, comment in counts.items()),
+            Column("seconds", "MAP<STRING, DOUBLE>", "seconds by step"),
+            Column("date", "DATE", "the day of committed_at", False),
+        ),
+        ("date",),
+        ("committed_at", "version"),
+        generational=False,
+    )
+
+
+def of(pipeline: PipelineDefinition) -> list[Table]:
+    """Yield every table of the pipeline, in the order of the flow."""
+    per_view = [table for view in pipeline.views for table in (buckets(view), features(view))]
+    return [bronze(pipeline), quarantine(pipeline), events(pipeline), *per_view, batches()]
+
+
+def _keys(view: FeatureView) -> tuple[Column, ...]:
+    return tuple(
+        Column(key, view.event_schema[key].upper(), "entity key", False) for key in view.keys
+    )

@@ -1,0 +1,19 @@
+-- buckets: the minute buckets of a batch of events.
+-- grain:      one row per keys and bucket_start
+-- input:      batch_events, the batch as a temporary view
+-- parameters: :batch BIGINT, the feature query's batch id
+WITH cut AS (
+  SELECT *, timestamp_seconds(floor(unix_seconds(${event_time}) / 60) * 60) AS bucket_start
+  FROM batch_events
+)
+SELECT
+  ${keys},
+  bucket_start,
+  :batch AS batch,
+  ${partials},
+  timestamp_seconds(floor(unix_seconds(bucket_start) / 3600) * 3600) AS bucket_hour,
+  count(*) AS events
+FROM cut
+GROUP BY
+  ${keys},
+  bucket_start

@@ -1,0 +1,26 @@
+-- status: how fresh gold is, and the ledger of its newest recorded commit.
+-- grain: one row, or none before the first batch
+-- input: tidemill_batches
+WITH newest AS (
+  SELECT
+    view,
+    max(version) AS gold_version,
+    max_by(as_of, version) AS as_of,
+    max_by(ledger, version) AS ledger,
+    max_by(generation, version) AS generation,
+    max_by(committed_at, version) AS committed_at
+  FROM tidemill_batches
+  WHERE view = '${view}'
+  GROUP BY view
+)
+SELECT
+  view,
+  as_of,
+  unix_seconds(current_timestamp()) - unix_seconds(as_of) AS age_seconds,
+  gold_version,
+  CAST(get_json_object(ledger, '$$.batch') AS BIGINT) AS batch,
+  CAST(get_json_object(ledger, '$$.refresh') AS BIGINT) AS refresh,
+  get_json_object(ledger, '$$.mode') AS mode,
+  generation,
+  committed_at
+FROM newest
