@@ -38,18 +38,20 @@ def digest(table: Table, where: str = "TRUE") -> Column:
     """Yield the aggregate that tells rows apart: `<count>:<xor of row hashes>`, in any order of
     rows."""
     condition = F.expr(where)
-    row = F.xxhash64(*(F.col(name) for name in table.column_names))
+    # Cast as the table does: the hash of an INT 0 is another than that of the BIGINT it becomes.
+    row = F.xxhash64(*(F.col(column.name).cast(column.type) for column in table.columns))
     xor = F.coalesce(F.bit_xor(F.when(condition, row)), F.lit(0))
     return F.concat_ws(":", F.count_if(condition), F.hex(xor))
 
 
-def found(lake: Lake, table: Table, batch: int, rows_digest: str) -> Commit | None:
-    """Yield the commit by which the table already holds this batch, None when it does not.
+def found(
+    lake: Lake, table: Table, batch: int, rows_digest: str, newest: Commit | None
+) -> Mapping[str, Any] | None:
+    """Yield the ledger by which the table already holds this batch, None when it does not.
 
     Raises LedgerError when it holds other rows under the same batch id. When the commit itself is
-    gone (logs are cleaned), the rows with that batch id are the proof.
+    gone (logs are cleaned), the rows with that batch id are the proof, and the ledger is empty.
     """
-    newest = ledger.newest_append(lake.spark, table.name, lake.generation)
     if newest is None:
         return _from_rows(lake, table, batch, rows_digest)
     assert newest.ledger is not None
@@ -59,19 +61,25 @@ def found(lake: Lake, table: Table, batch: int, rows_digest: str) -> Commit | No
         assert commit.ledger is not None
         if int(commit.ledger["batch"]) == batch:
             _same(table, batch, str(commit.ledger["digest"]), rows_digest)
-            return commit
+            return commit.ledger
     return _from_rows(lake, table, batch, rows_digest, required=True)
 
 
 def append(
-    lake: Lake, table: Table, rows: DataFrame, batch: int, told: Mapping[str, Any]
+    lake: Lake,
+    table: Table,
+    rows: DataFrame,
+    batch: int,
+    told: Mapping[str, Any],
+    newest: Commit | None,
 ) -> Appended:
     """Append `rows` as `batch`, once; `told` (with the rows' digest) becomes the commit's
-    ledger."""
-    before = found(lake, table, batch, told["digest"])
+    ledger. `newest` is the generation's newest append, read before: only a batch up to it can be
+    one that Delta would skip."""
+    before = found(lake, table, batch, told["digest"], newest)
     if before is not None:
         log.info("%s holds batch %d already", table.name, batch)
-        return Appended(before.ledger or told, written=False)
+        return Appended(before or told, written=False)
     metadata = {"generation": lake.generation, "batch": batch, **told}
     (
         rows.select(*table.column_names)
@@ -87,19 +95,24 @@ def append(
 
 def _from_rows(
     lake: Lake, table: Table, batch: int, rows_digest: str, *, required: bool = False
-) -> Commit | None:
+) -> Mapping[str, Any] | None:
     rows = lake.spark.table(table.name).where(F.col("batch") == batch)
     there = str(rows.agg(digest(table)).collect()[0][0])
     if there.startswith("0:") and not required:
         return None
     _same(table, batch, there, rows_digest)
-    return ledger.commits(lake.spark, table.name, 1)[0]
+    return {}
 
 
 def _same(table: Table, batch: int, there: str, rows_digest: str) -> None:
     if there != rows_digest:
-        raise LedgerError(
-            f"batch {batch} was written before with other rows ({there}, now {rows_digest})",
-            where=table.name,
-            expected="the same rows; a checkpoint was lost or copied: see docs/operations.md",
-        )
+        raise other_rows(table, batch, there, rows_digest)
+
+
+def other_rows(table: Table, batch: int, there: object, now: object) -> LedgerError:
+    """Yield the error of a batch id that comes again with other rows."""
+    return LedgerError(
+        f"batch {batch} was written before with other rows ({there}, now {now})",
+        where=table.name,
+        expected="the same rows; a checkpoint was lost or copied: see docs/operations.md",
+    )

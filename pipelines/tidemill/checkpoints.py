@@ -61,8 +61,9 @@ class Checkpoint:
     def _stranger(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> CheckpointError:
         other = {k: found.get(k) for k in {**found, **wanted} if found.get(k) != wanted.get(k)}
         mine = {k: wanted.get(k) for k in other}
+        theirs = other if found else "something else"
         return CheckpointError(
-            f"the checkpoint of {self.query} belongs to {other or 'something else'}, not to {mine}",
+            f"the checkpoint of {self.query} belongs to {theirs}, not to {mine}",
             where=str(self.folder),
             expected=f"its own checkpoint; {self.way_out}",
         )

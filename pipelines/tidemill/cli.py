@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.errors import TidemillError, UsageError
+from tidemill.errors import SetupError, TidemillError, UsageError
 from tidemill.features.definition import PipelineDefinition, load
 from tidemill.settings import Clock, Place, iso, whole_minute
 
@@ -70,7 +70,7 @@ def demo(
     """Watch made-up events become features: generator -> bronze -> silver -> gold, in a folder."""
     from tidemill import demo as demonstration
 
-    first = whole_minute(start, where="--start") if start else None
+    first = whole_minute(start, where="--start") if start is not None else None
     opening = _opening(Place.resolve(root), "0s", memory, verbose)
     show = _show(as_json)
     summary = demonstration.demonstrate(
@@ -143,7 +143,7 @@ def refresh(
     from tidemill.opening import open_lake
 
     definition = _declared(load(pipeline), None, None, clock, mode, None)
-    at = whole_minute(as_of, where="--as-of") if as_of else None
+    at = whole_minute(as_of, where="--as-of") if as_of is not None else None
     opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
     with open_lake(opening, definition, f"tidemill refresh {pipeline}") as lake:
         results = refreshing.refresh(lake, opening.clock, at)
@@ -288,9 +288,22 @@ def _ours(error: Exception) -> TidemillError:
         return error
     if hasattr(error, "format_message"):  # Typer's own: an unknown option, a missing argument
         return UsageError(error.format_message(), where="command line", expected="see --help")
+    if isinstance(error, ModuleNotFoundError) and (missing := _missing_spark()):
+        return missing
     from tidemill.failures import explained
 
     return explained(error, "the command")
+
+
+def _missing_spark() -> SetupError | None:
+    """Yield the error that names Spark as missing, None when it is there."""
+    from tidemill.session import require_spark
+
+    try:
+        require_spark()
+    except SetupError as error:
+        return error
+    return None
 
 
 def _declared(
@@ -317,14 +330,17 @@ def _declared(
 
 def _opening(place: Place, wait: str, memory: str, verbose: bool, *, existing: bool = False) -> Any:
     from tidemill.features.windows import duration
+    from tidemill.session import require_spark
+
+    require_spark()
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     from tidemill.lake import check_root
     from tidemill.opening import Opening
 
-    if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    seconds = 0.0 if wait in {"0", "0s"} else duration(wait).total_seconds()
     if existing:
         check_root(place)
-    seconds = 0.0 if wait in {"0", "0s"} else duration(wait).total_seconds()
     return Opening(place, Clock.from_environment(), seconds, memory, verbose)
 
 

@@ -60,10 +60,11 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
 
 def _whole(error: BaseException) -> str:
     """Yield the texts of the error and its causes."""
-    texts, found = [], error
+    texts: list[str] = []
+    found: BaseException | None = error
     while found is not None and len(texts) < 10:
         texts.append(str(found))
-        found = found.__cause__ or found.__context__  # type: ignore[assignment]
+        found = found.__cause__ or found.__context__
     return "\n".join(texts)
 
 

@@ -128,21 +128,26 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
     started = time.monotonic()
     with cached(changes(lake, view, aim.as_of, aim.batch)) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
-        count = changed.count()
+        counts: dict[str, int] = dict(changed.groupBy("action").count().collect())
         reach("refresh.changes_computed")
         seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
-        told = {**_told(lake, view, aim), "changed": count, "seconds": seconds}
+        told = {**_told(lake, view, aim), "changed": sum(counts.values()), "seconds": seconds}
+        text = statement("merge", view, clauses=counts.keys() or {"insert"})
         with _in_commit(lake, view, aim.standing.refresh, told):
             try:
-                merged = lake.spark.sql(
-                    statement("merge", view), args={"as_of": aim.as_of}
-                ).collect()
+                merged = lake.spark.sql(text, args={"as_of": aim.as_of}).collect()
             except PySparkException as error:
-                if not str(error.getCondition() or "").startswith("DELTA_CONCURRENT"):
+                if not _lost_race(error):
                     raise
                 return None
     reach("refresh.merged")
-    return count if merged else None
+    return sum(counts.values()) if merged else None
+
+
+def _lost_race(error: PySparkException) -> bool:
+    """Tell whether another commit came first: by its condition, or as Delta's Python words it."""
+    condition = error.getCondition() or ""
+    return condition.startswith("DELTA_CONCURRENT") or "[DELTA_CONCURRENT" in str(error)
 
 
 def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,8 +167,10 @@ def _shared_generation(
     spark: SparkSession, pipeline: PipelineDefinition, absent: list[Table]
 ) -> str:
     """Yield the generation of the tables that are there, else a new one."""
-    there = [t for t in tables.of(pipeline) if t.generational and t not in absent]
-    return _property(spark, there[0], _GENERATION) if there else new_generation()
+    for table in tables.of(pipeline):
+        if table.generational and table not in absent:
+            return _properties(spark, table).get(_GENERATION, "")
+    return new_generation()
 
 
 def new_generation() -> str:
@@ -223,45 +226,48 @@ def _make_view(spark: SparkSession, name: str, text: str) -> None:
 
 def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
     """Yield the lake after checking each table against what is declared and against the others."""
+    gold = {tables.features(view).name for view in pipeline.views}
+    generations = {}
     for table in tables.of(pipeline):
-        _check_owner(spark, place, pipeline, table)
-        if table.name not in {tables.features(view).name for view in pipeline.views}:
+        properties = _properties(spark, table)
+        _check_owner(place, pipeline, table, properties)
+        if table.name not in gold:
             _refuse_difference(spark, table)
-    of_one = [tables.quarantine(pipeline), tables.events(pipeline)]
-    of_one += [tables.buckets(view) for view in pipeline.views]
-    found = {table.name: _property(spark, table, _GENERATION) for table in of_one}
-    if len(set(found.values())) > 1:
+        generations[table.name] = properties.get(_GENERATION, "")
+    land = generations[tables.bronze(pipeline).name]
+    events = generations[tables.events(pipeline).name]
+    others = [tables.quarantine(pipeline), *map(tables.buckets, pipeline.views)]
+    if any(generations[table.name] != events for table in others):
         raise LakeError(
             "a rebuild was interrupted: its tables are of different generations",
             where=str(place),
             expected=f"run `tidemill rebuild {pipeline.pipeline} --from bronze` again",
         )
-    land = _property(spark, tables.bronze(pipeline), _GENERATION)
-    return Lake(spark, place, pipeline, found[tables.events(pipeline).name], land)
+    return Lake(spark, place, pipeline, events, land)
 
 
 def _check_owner(
-    spark: SparkSession, place: Place, pipeline: PipelineDefinition, table: Table
+    place: Place, pipeline: PipelineDefinition, table: Table, properties: Mapping[str, str]
 ) -> None:
-    owner = _property(spark, table, "tidemill.pipeline")
+    owner = properties.get("tidemill.pipeline", "")
     if owner != pipeline.pipeline and table != tables.batches():
         raise LakeError(
             f"table {table.name} is pipeline {owner!r}'s",
             where=str(place),
             expected=f"a table of {pipeline.pipeline!r}; rename the view or take another root",
         )
-    version = _property(spark, table, "tidemill.format")
+    version = properties.get("tidemill.format", "none")
     if version != FORMAT:
         raise LakeError(
-            f"table {table.name} has format {version or 'none'}",
+            f"table {table.name} has format {version}",
             where=str(place),
             expected=f"format {FORMAT}",
         )
 
 
-def _property(spark: SparkSession, table: Table, name: str) -> str:
+def _properties(spark: SparkSession, table: Table) -> dict[str, str]:
     detail = DeltaTable.forName(spark, table.name).detail().select("properties").collect()
-    return str(detail[0]["properties"].get(name, ""))
+    return dict(detail[0]["properties"])
 
 
 def _refuse_difference(spark: SparkSession, table: Table) -> None:

@@ -61,7 +61,7 @@ class Commit:
 
 def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list[Commit]:
     """Yield the table's newest commits, newest first; all that are kept when `limit` is None."""
-    history = DeltaTable.forName(spark, table).history(limit)  # type: ignore[arg-type]
+    history = DeltaTable.forName(spark, table).history(limit)
     wanted = ("version", "timestamp", "operation", "userMetadata", "operationMetrics")
     return [
         Commit(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-from sqlglot.dialects.databricks import Databricks
+import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 from tidemill.errors import UsageError
 from tidemill.features.definition import PipelineDefinition
@@ -27,12 +27,12 @@ def read_only(sql: str) -> str:
     """
     expected = "one SELECT, WITH, SHOW or DESCRIBE"
     try:
-        tokens = Databricks().tokenize(sql)
+        tokens = sqlglot.tokenize(sql, read="databricks")
     except SqlglotError as error:
         raise UsageError(f"is no SQL: {error}", where="query", expected=expected) from error
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+    while tokens and tokens[-1].token_type.name == "SEMICOLON":
         sql, tokens = sql[: tokens[-1].start], tokens[:-1]
-    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+    if any(token.token_type.name == "SEMICOLON" for token in tokens):
         raise UsageError("holds several statements", where="query", expected=expected)
     words = _outer_words(tokens)
     if not words or words[0] not in READS or (words[0] == "WITH" and set(words) & set(WRITES)):
@@ -42,12 +42,13 @@ def read_only(sql: str) -> str:
     return sql
 
 
-def _outer_words(tokens: list[Token]) -> list[str]:
+def _outer_words(tokens: Sequence[Any]) -> list[str]:
     """Yield the statement's words that stand in no parentheses, in capitals."""
     depth, words = 0, []
     for token in tokens:
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+        kind = token.token_type.name
+        depth += (kind == "L_PAREN") - (kind == "R_PAREN")
+        if depth == 0 and kind not in {"STRING", "IDENTIFIER"}:
             words.append(token.text.upper())
     return words
 

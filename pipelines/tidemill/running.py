@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemill import ledger, metrics, tables
 from tidemill.errors import QueryError

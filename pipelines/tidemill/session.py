@@ -188,7 +188,8 @@ def _start_error(log: Path | None, error: Exception, conf: Mapping[str, str]) ->
     text = log.read_text(errors="replace") if log else str(error)
     see = f"; Spark's log is {log}" if log else ""
     if "No space left on device" in text or "File too large" in text:
-        return DiskFullError(f"the disk is full; free some space{see}", where="session")
+        places = f"{conf['spark.jars.ivy']} or {tempfile.gettempdir()}"
+        return DiskFullError(f"the disk of {places} is full; free some space{see}", where="session")
     if "unresolved dependenc" in text.lower() or "Server access error" in text:
         message = (
             f"the Delta jars are not in {conf['spark.jars.ivy']} and cannot be fetched; "

@@ -73,8 +73,11 @@ def instant(text: str, *, where: str) -> datetime:
 
 
 def whole_minute(text: str, *, where: str) -> datetime:
-    """Yield the minute boundary that `text` names."""
+    """Yield the minute boundary that `text` names; a date alone names none."""
     found = instant(text, where=where)
+    if ":" not in text:
+        expected = "a time such as 2026-11-21T10:05:00Z"
+        raise UsageError(f"{text!r} is no time of day", where=where, expected=expected)
     if found.second or found.microsecond:
         raise UsageError(
             f"{text!r} is not a whole minute", where=where, expected=f"{found:%Y-%m-%dT%H:%M}:00Z"

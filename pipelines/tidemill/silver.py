@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from tidemill import ledger, quality, tables
-from tidemill.appending import append, digest
+from tidemill.appending import Appended, append, digest, other_rows
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
@@ -128,11 +128,14 @@ def _write_clean(rows: DataFrame, batch_id: int, lake: Lake, total: int, started
     reach("clean.judged")
     if result.quarantined:
         refused = rows.where("verdict = 'quarantined'")
-        append(lake, quarantine, refused, batch_id, _told(result, told["quarantine_digest"], {}))
+        told_refused = _told(result, told["quarantine_digest"], {})
+        append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
     reach("clean.quarantine_written")
     seconds = {"clean": round(time.monotonic() - started, 3)}
     accepted = rows.where("verdict = 'accepted'")
-    append(lake, events, accepted, batch_id, _told(result, told["events_digest"], seconds))
+    told_events = _told(result, told["events_digest"], seconds)
+    stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
+    _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
     log.info("clean batch %d: %s", batch_id, result)
     return result
@@ -150,6 +153,13 @@ def _check_sum(result: Cleaned, batch_id: int, table: str) -> None:
             where=table,
             expected="events = accepted + quarantined + duplicates; please report this",
         )
+
+
+def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: tables.Table) -> None:
+    """Refuse a batch whose events stand already, but beside another number of other records."""
+    then = {name: stands.ledger[name] for name in vars(result)}
+    if then != vars(result):
+        raise other_rows(table, batch_id, then, vars(result))
 
 
 # -- bucket --------------------------------------------------------------------------------------
@@ -172,13 +182,15 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    before = bucketed(lake, view)
+    newest_append = _newest(lake, tables.buckets(view))
+    before = _bucketed(lake, view, newest_append)
     with cached(buckets_of(batch, batch_id, view)) as rows:
         told = _told_of_buckets(rows, tables.buckets(view), before)
         reach("feature.buckets_computed")
         if not told["events"]:
             return replace(before, seconds=time.monotonic() - started)
-        appended = append(lake, tables.buckets(view), rows, batch_id, told).ledger
+        table = tables.buckets(view)
+        appended = append(lake, table, rows, batch_id, told, newest_append).ledger
     reach("feature.buckets_written")
     log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
     newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
@@ -194,12 +206,18 @@ def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame
 
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     """Yield what the bucket table says it holds; from its rows when its log says nothing."""
-    table = tables.buckets(view)
-    commit = ledger.newest_append(lake.spark, table.name, lake.generation)
+    return _bucketed(lake, view, _newest(lake, tables.buckets(view)))
+
+
+def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
+    return ledger.newest_append(lake.spark, table.name, lake.generation)
+
+
+def _bucketed(lake: Lake, view: FeatureView, commit: ledger.Commit | None) -> Bucketed:
     if commit is not None and commit.ledger is not None:
         return Bucketed(int(commit.ledger["batch"]), _time(commit.ledger.get("newest")))
-    newest = lake.spark.table(table.name).agg(F.max("batch"), _epoch(F.max("bucket_start")))
-    row = newest.collect()[0]
+    table = lake.spark.table(tables.buckets(view).name)
+    row = table.agg(F.max("batch"), _epoch(F.max("bucket_start"))).collect()[0]
     return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]))
 
 

@@ -7,7 +7,8 @@ in; they are bound by name (`:as_of`) when a statement runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -18,6 +19,7 @@ from tidemill.features.suggest import did_you_mean
 from tidemill.features.view import Column
 
 _HERE = Path(__file__).parent
+_CLAUSE = re.compile(r"^-- clause: (\w+)\n", re.MULTILINE)
 FOLDER = next(f for f in (_HERE / "sql", _HERE.parents[1] / "sql") if f.is_dir())
 
 
@@ -26,9 +28,19 @@ def names() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.rglob("*.sql"))}
 
 
-def statement(name: str, view: FeatureView) -> str:
-    """Yield the statement called `name`, finished for `view`."""
-    return Template(_text(name)).substitute(_lists(view))
+def statement(name: str, view: FeatureView, clauses: Collection[str] | None = None) -> str:
+    """Yield the statement called `name`, finished for `view`.
+
+    Of the parts that a statement marks with `-- clause: <name>`, only those in `clauses` stay;
+    all of them when it is None.
+    """
+    head, *parts = _CLAUSE.split(_text(name))
+    kept = [
+        text
+        for clause, text in zip(parts[::2], parts[1::2], strict=True)
+        if clauses is None or clause in clauses
+    ]
+    return Template("".join([head, *kept])).substitute(_lists(view))
 
 
 @cache

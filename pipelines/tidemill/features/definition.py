@@ -179,8 +179,8 @@ def _compose(path: Path) -> yaml.Node:
             raise DefinitionError("is too large for a pipeline file", where=str(path))
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1
-                raise DefinitionError("YAML aliases (*name) are not taken", where=f"{path}:{line}")
+                where = f"{path}:{_line(event)}"
+                raise DefinitionError("YAML aliases (*name) are not taken", where=where)
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise DefinitionError(f"cannot be read: {error}", where=str(path)) from error
@@ -191,9 +191,13 @@ def _compose(path: Path) -> yaml.Node:
     if not isinstance(tree, yaml.MappingNode):
         raise DefinitionError("holds no pipeline", where=str(path), expected="pipeline: NAME ...")
     for twice in _twice(tree):
-        line = twice.start_mark.line + 1
-        raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{line}")
+        raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{_line(twice)}")
     return tree
+
+
+def _line(part: yaml.Node | yaml.Event) -> int:
+    """Yield the line on which a part of the file begins, from 1."""
+    return part.start_mark.line + 1 if part.start_mark else 0
 
 
 def _twice(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
@@ -224,7 +228,7 @@ def _explained(path: Path, tree: yaml.Node, error: ValidationError) -> Definitio
         message = f"unknown word{_nearest(first['loc'])}"
     elif first["type"] not in {"value_error", "missing"}:
         message = f"{message}, found {first['input']!r}"
-    line = place.node.start_mark.line + 1
+    line = _line(place.node)
     where = f"{path}:{line}: {place.field}" if place.field else f"{path}:{line}"
     return DefinitionError(message, where=where)
 
