@@ -15,10 +15,10 @@ demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 	@$(BIN)/tidemill demo $(ARGS)
 
 test: setup ## the tests, without their long forms
-	@$(BIN)/pytest -m "not full" $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile -m "not full" $(ARGS)
 
 test-full: setup ## all tests
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: setup ## ruff check, ruff format --check, mypy
 	$(BIN)/ruff check .
