@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lakes import Lakes
 from pyspark.sql import SparkSession
 
+import command_line
+from children import Children
+from lakes import Event, Lakes, at
+from runs import Small, records_of, write_file
+from tidemill.features.definition import load
+from tidemill.lake import open_for_writing
 from tidemill.session import local_session
+from tidemill.settings import Place
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +25,10 @@ def spark() -> Iterator[SparkSession]:
         driver_memory="3g",
         shuffle_partitions=1,
         extra={
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.databricks.delta.snapshotPartitions": "1",
         },
     )
@@ -29,6 +37,40 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def lakes(spark: SparkSession, tmp_path: Path) -> Lakes:
+def lakes(spark: SparkSession, tmp_path: Path, empty_lake: Path) -> Lakes:
     """Makes lakes in this test's own folder."""
-    return Lakes(spark, tmp_path)
+    return Lakes(spark, tmp_path, empty_lake)
+
+
+@pytest.fixture(scope="session")
+def empty_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of the shipped definition with nothing in it, to be copied."""
+    root = tmp_path_factory.mktemp("empty") / "lake"
+    open_for_writing(spark, Place(root), load("engagement"))
+    return root
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Children:
+    """Starts child processes, their output in this test's own folder."""
+    return Children(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def small(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Small:
+    """A lake made by `tidemill run --once` of one small file; copy it before a change."""
+    folder = tmp_path_factory.mktemp("small")
+    events: list[Event] = [
+        ("a1", "p1", "g", "view", at("10:00")),
+        ("a2", "p1", "g", "view", at("11:30")),
+        ("a3", "p1", "h", "select", at("11:30:59.9")),
+        ("a4", "p2", "g", "highlight", at("20T23:30")),
+        ("a5", "p2", "g", "view", at("20T11:30")),
+        ("a2", "p1", "g", "view", at("11:30")),
+    ]
+    records = records_of(events, ["{}", '{"event_id'])
+    write_file(folder / "input", "1.jsonl", records, age=60)
+    words = ("--source", "files", "--input", folder / "input", "--once", "--root", folder / "lake")
+    answer = command_line.call("run", "engagement", *words, "--json")
+    assert answer.code == 0, answer
+    return Small(folder / "lake", folder / "input", events, records, answer.json)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
-from oracle import COLUMNS, Key, Row
+import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from oracle import COLUMNS, Key, Row
 from tidemill import lake as lakes
 from tidemill import pipeline, reconcile, tables
-from tidemill.features.definition import PipelineDefinition, load
+from tidemill.features.definition import SHIPPED, PipelineDefinition, load
 from tidemill.lake import Lake
 from tidemill.settings import Clock, Place
 
@@ -134,15 +137,27 @@ class Lakes:
 
     spark: SparkSession
     folder: Path
+    template: (
+        Path  # an empty lake as the shipped definition makes it; a copy is quicker than a new one
+    )
     made: list[Path] = field(default_factory=list)
 
     def new(self, clock: Clock | None = None, **words: object) -> TestLake:
         """A new lake of `engagement`, with other words in its definition where given."""
         root = self.folder / f"lake{len(self.made)}"
         self.made.append(root)
+        if set(words) <= {"follows", "history"}:
+            shutil.copytree(self.template, root)
         return self.open(root, clock, **words)
 
+    def declared(self) -> dict[str, Any]:
+        """The shipped view as its file declares it."""
+        words: dict[str, Any] = yaml.safe_load((SHIPPED / "engagement.yaml").read_text())
+        return dict(words["views"][0])
+
     def open(self, root: Path, clock: Clock | None = None, **words: object) -> TestLake:
+        if "follows" in words:
+            words["clock"] = words.pop("follows")
         definition: PipelineDefinition = load("engagement").overridden(words)
         lake = lakes.open_for_writing(self.spark, Place(root), definition)
         return TestLake(lake, clock or Clock(NOW))
@@ -151,7 +166,9 @@ class Lakes:
 def events_frame(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
     """Rows of the events table, as feature reads them."""
     columns = ("event_id", "profile_id", "gti", "event_type", "event_timestamp")
-    schema = ", ".join(f"{c} {'TIMESTAMP' if c == 'event_timestamp' else 'STRING'}" for c in columns)
+    schema = ", ".join(
+        f"{c} {'TIMESTAMP' if c == 'event_timestamp' else 'STRING'}" for c in columns
+    )
     return spark.createDataFrame(list(events), schema).coalesce(1)
 
 

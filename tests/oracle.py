@@ -1,6 +1,6 @@
 """What the tables must hold, counted by brute force; shares no code with the package.
 
-    events ──valid, distinct──► minute of each ──► for every key and window: count in [T - w, T)
+events ──valid, distinct──► minute of each ──► for every key and window: count in [T - w, T)
 """
 
 from __future__ import annotations
