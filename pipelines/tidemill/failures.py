@@ -22,6 +22,7 @@ from tidemill.sources.files import failing_file
 
 _FULL = ("No space left on device", "File too large", "Disk quota exceeded")
 _NOISE = (
+    "An error occurred while calling",
     "at ",
     "===",
     "Identifier",
@@ -79,6 +80,6 @@ def _disk_full(place: Place | None) -> DiskFullError:
 
 
 def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
     told = [line for line in lines if line and not line.startswith(_NOISE)]
     return (told or ["no reason was given"])[0][:400]

@@ -52,7 +52,7 @@ class Field:
     @property
     def text(self) -> Column:
         """The value as a string; null when it is none."""
-        return F.when(self.found == "STRING", F.variant_get(self.value, "$", "string"))
+        return F.col(f"_{self.name}_text")
 
     @property
     def is_missing(self) -> Column:
@@ -98,7 +98,12 @@ def _parse(bronze: DataFrame, every: list[Field]) -> DataFrame:
     )
     found = {f"_{f.name}": F.try_variant_get("_record", f"$.r.{f.name}", "variant") for f in every}
     types = {f"_{f.name}_type": F.schema_of_variant(F.col(f"_{f.name}")) for f in every}
-    return record.withColumns(found).withColumns(types)
+    texts = {f"_{f.name}_text": _text(f) for f in every}
+    return record.withColumns(found).withColumns(types).withColumns(texts)
+
+
+def _text(field: Field) -> Column:
+    return F.when(field.found == "STRING", F.variant_get(field.value, "$", "string"))
 
 
 def _of_record() -> Iterator[tuple[str, Column]]:

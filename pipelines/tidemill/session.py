@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import shutil
 import sys
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 8
+# PySpark prints every analysis error with its Java stack before it raises it.
+_PRINT_STACKS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 PLATFORM = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
 CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -100,6 +103,8 @@ def local_session(
     }
     spark = _start(conf, None if verbose else folder / "spark.log")
     spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+    for name in _PRINT_STACKS:
+        logging.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return spark
 

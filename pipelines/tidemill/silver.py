@@ -44,9 +44,6 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
         frame.unpersist()
 
 
-# -- clean ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Cleaned:
     """What became of a batch of records; always events = accepted + quarantined + duplicates."""
@@ -67,73 +64,75 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
     with cached(quality.judge(batch, lake.pipeline)) as judged:
-        hours, total = _hours(judged, lake)
-        if not total:
+        read = _read(judged, batch_id, lake)
+        if not read["records"]:
             return Cleaned(0, 0, 0, 0)
-        with cached(_with_verdict(judged, hours, batch_id, lake)) as rows:
-            return _write_clean(rows, batch_id, lake, total, started)
+        with cached(_valid(judged, read["hours"], batch_id, lake)) as valid:
+            return _write_clean(judged, valid, read, batch_id, lake, started)
 
 
-def _hours(judged: DataFrame, lake: Lake) -> tuple[list[datetime], int]:
-    """Yield the event hours that the batch's identified valid events touch, and its number of
-    records."""
+def _read(judged: DataFrame, batch_id: int, lake: Lake) -> Row:
+    """Yield the number of records and refused ones, the refused rows' digest, and the event hours
+    in which an event of the batch may have been accepted before."""
     valid = (F.size("reasons") == 0) & F.col(quality.EVENT_ID).isNotNull()
     hour = F.when(valid, _hour(lake.pipeline.events.event_time))
-    row = judged.agg(F.collect_set(hour).alias("hours"), F.count("*").alias("records")).collect()[0]
-    return row["hours"], row["records"]
+    with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
+    row: Row = with_batch.agg(
+        F.count("*").alias("records"),
+        F.count_if(F.size("reasons") > 0).alias("refused"),
+        digest(tables.quarantine(lake.pipeline), "size(reasons) > 0").alias("digest"),
+        F.collect_set(hour).alias("hours"),
+    ).collect()[0]
+    return row
 
 
 def _hour(event_time: str) -> Column:
     return F.timestamp_seconds(F.floor(F.unix_seconds(event_time) / 3600) * 3600)
 
 
-def _with_verdict(judged: DataFrame, hours: list[datetime], batch_id: int, lake: Lake) -> DataFrame:
-    """Yield the events table's columns, bronze's and `verdict`: accepted, duplicate or
-    quarantined."""
-    event_time = lake.pipeline.events.event_time
+def _valid(judged: DataFrame, hours: list[datetime], batch_id: int, lake: Lake) -> DataFrame:
+    """Yield the batch's valid events in the events table's columns, and `duplicate`, a flag."""
+    table, event_time = tables.events(lake.pipeline), lake.pipeline.events.event_time
     identity = [quality.EVENT_ID, event_time]
-    order = Window.partitionBy("_valid", *identity).orderBy("record_id")
+    order = Window.partitionBy(*identity).orderBy("record_id")
     accepted_before = (
-        lake.spark.table(tables.events(lake.pipeline).name)
+        lake.spark.table(table.name)
         .where(F.col("event_hour").isin(hours) & (F.col("batch") != batch_id))
         .select(*identity, F.lit(True).alias("_before"))
     )
     repeated = F.col("_before").isNotNull() | (F.row_number().over(order) > 1)
-    verdict = (
-        F.when(~F.col("_valid"), "quarantined")
-        .when(F.col(quality.EVENT_ID).isNotNull() & repeated, "duplicate")
-        .otherwise("accepted")
-    )
     return (
-        judged.withColumn("_valid", F.size("reasons") == 0)
-        .join(accepted_before, identity, "left")
-        .withColumn("verdict", verdict)
+        judged.where(F.size("reasons") == 0)
         .withColumn("batch", F.lit(batch_id).cast("bigint"))
         .withColumn("event_hour", _hour(event_time))
+        .select(*table.column_names)
+        .join(accepted_before, identity, "left")
+        .withColumn("duplicate", F.col(quality.EVENT_ID).isNotNull() & repeated)
+        .select(*table.column_names, "duplicate")
     )
 
 
-def _write_clean(rows: DataFrame, batch_id: int, lake: Lake, total: int, started: float) -> Cleaned:
+def _write_clean(
+    judged: DataFrame, valid: DataFrame, read: Row, batch_id: int, lake: Lake, started: float
+) -> Cleaned:
     quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
-    told = rows.agg(
-        *(
-            F.count_if(F.col("verdict") == v).alias(v)
-            for v in ("accepted", "quarantined", "duplicate")
-        ),
-        digest(quarantine, "verdict = 'quarantined'").alias("quarantine_digest"),
-        digest(events, "verdict = 'accepted'").alias("events_digest"),
+    told = valid.agg(
+        F.count_if(~F.col("duplicate")).alias("accepted"),
+        F.count_if("duplicate").alias("duplicates"),
+        digest(events, "NOT duplicate").alias("digest"),
     ).collect()[0]
-    result = Cleaned(total, told["accepted"], told["quarantined"], told["duplicate"])
+    result = Cleaned(read["records"], told["accepted"], read["refused"], told["duplicates"])
     _check_sum(result, batch_id, events.name)
     reach("clean.judged")
     if result.quarantined:
-        refused = rows.where("verdict = 'quarantined'")
-        told_refused = _told(result, told["quarantine_digest"], {})
+        refused = judged.where(F.size("reasons") > 0)
+        refused = refused.withColumn("batch", F.lit(batch_id).cast("bigint"))
+        told_refused = _told(result, read["digest"], {})
         append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
     reach("clean.quarantine_written")
     seconds = {"clean": round(time.monotonic() - started, 3)}
-    accepted = rows.where("verdict = 'accepted'")
-    told_events = _told(result, told["events_digest"], seconds)
+    accepted = valid.where(~F.col("duplicate"))
+    told_events = _told(result, told["digest"], seconds)
     stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
@@ -160,9 +159,6 @@ def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: table
     then = {name: stands.ledger[name] for name in vars(result)}
     if then != vars(result):
         raise other_rows(table, batch_id, then, vars(result))
-
-
-# -- bucket --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

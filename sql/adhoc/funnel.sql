@@ -25,8 +25,8 @@ SELECT
   highlighted,
   selected,
   viewed,
-  round(selected / highlighted, 2) AS select_rate,
-  round(viewed / nullif(selected, 0), 2) AS view_rate
+  round(selected / highlighted, 3) AS select_rate,
+  round(viewed / nullif(selected, 0), 3) AS view_rate
 FROM per_title
 WHERE highlighted > 0
 ORDER BY highlighted DESC, selected DESC, viewed DESC, gti

@@ -31,7 +31,7 @@ def bin_folder(tmp_path: Path) -> Path:
     folder.mkdir()
     for name in TOOLS:
         (folder / name).symlink_to(shutil.which(name) or pytest.skip(f"no {name} here"))
-    stub(folder / "python3", f'exec "{sys._base_executable}" "$@"')  # type: ignore[attr-defined]
+    stub(folder / "python3", f'exec "{sys._base_executable}" "$@"')
     return folder
 
 

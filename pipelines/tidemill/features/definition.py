@@ -221,7 +221,7 @@ class _Place:
 def _explained(path: Path, tree: yaml.Node, error: ValidationError) -> DefinitionError:
     """Yield the first of pydantic's complaints with its line and, for an unknown word, the
     nearest."""
-    first = error.errors()[0]
+    first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     place = _find(tree, first["loc"])
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":

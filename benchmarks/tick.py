@@ -1,0 +1,359 @@
+"""What one tick costs: new events appended as buckets, gold refreshed, the clock a minute on.
+
+    generated events ──load──► 25 h of buckets, gold       (a process of its own: the next is cold)
+                     ──tick──► append ─► query and diff ─► MERGE            1 cold, then warm ones
+                     ──bare──► the same rows by a plain append and a plain MERGE, nothing else
+
+After every tick gold is compared with DuckDB's count of the generated events; only when all are
+equal are times printed. `--small` is a tenth of it; `--write` puts the table into
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill import lake as lakes
+from tidemill import ledger, pipeline
+from tidemill.features.definition import load
+from tidemill.lake import Lake
+from tidemill.session import session
+from tidemill.settings import Clock, Place
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+FIRST = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
+MINUTES = 25 * 60
+LATE = 0.03
+TYPES = ("select", "highlight", "view")
+WINDOWS = {"1d": 1440, "12h": 720, "1h": 60}
+COLUMNS = [f"{kind}_count_{window}" for window in WINDOWS for kind in TYPES]
+BUCKETS, GOLD = "engagement_buckets", "engagement_features"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much there is: events of the load, keys, events a tick."""
+
+    events: int
+    keys: int
+    events_per_tick: int
+
+
+FULL = Size(events=500_000, keys=50_000, events_per_tick=5_000)
+SMALL = Size(events=50_000, keys=5_000, events_per_tick=500)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One tick: seconds by step, and what was read and written."""
+
+    total: float
+    append: float
+    diff: float
+    merge: float
+    bare_append: float
+    bare_merge: float
+    buckets_added: int
+    keys_changed: int
+    rows_read: int
+    files_read: int
+    gold_rows: int
+    gold_files: int
+    jobs: int
+    commits: int
+
+    @property
+    def rest(self) -> float:
+        return self.total - self.append - self.diff - self.merge
+
+    @property
+    def ratio(self) -> float:
+        return self.total / (self.bare_append + self.bare_merge)
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+def write_events(folder: Path, size: Size, ticks: int) -> None:
+    """Write `0.parquet`, 25 hours of events, and a file per tick: a minute of them, a few late.
+
+    Every column comes from hashes of the event's number. Key k is sqrt-likely: the first keys have
+    most events, the last ones some.
+    """
+    folder.mkdir()
+    for batch in range(ticks + 1):
+        number = size.events_per_tick if batch else size.events
+        minute = MINUTES + batch - 1
+        start = batch * 10**9  # of the numbers whose hashes are drawn
+        spread = f"u2 * {MINUTES}" if batch == 0 else f"{minute} - (u3 < {LATE})::INT * u2 * 180"
+        duckdb.sql(
+            f"""
+            COPY (
+              WITH draws AS (
+                SELECT {", ".join(f"hash({start} + i * 5 + {n}) / 2**64 AS u{n}" for n in range(5))}
+                FROM range({number}) AS numbers(i)
+              ), events AS (
+                SELECT *, floor({size.keys} * u1 * u1)::BIGINT AS key FROM draws
+              )
+              SELECT
+                'profile-' || key // 50 AS profile_id,
+                'title-' || key % 50 AS gti,
+                CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END
+                  AS event_type,
+                make_timestamptz(
+                  ({int(FIRST.timestamp())} + floor({spread}) * 60 + floor(u4 * 60))::BIGINT
+                  * 1000000
+                ) AS event_timestamp
+              FROM events
+            ) TO '{folder}/{batch}.parquet'
+            """
+        )
+
+
+def wrong_keys(gold: DataFrame, events: Path, batches: int) -> int:
+    """Count the keys whose features are not what DuckDB counts straight from the events."""
+    found = gold.select("profile_id", "gti", *COLUMNS).toArrow()  # noqa: F841 (DuckDB reads it)
+    files = [f"{events}/{batch}.parquet" for batch in range(batches + 1)]
+    counts = ",\n".join(
+        f"count(*) FILTER (event_type = '{kind}' AND event_timestamp >= as_of - "
+        f"INTERVAL {minutes} MINUTE) AS {kind}_count_{window}"
+        for window, minutes in WINDOWS.items()
+        for kind in TYPES
+    )
+    different = " OR ".join(f"coalesce(f.{c}, 0) <> coalesce(w.{c}, 0)" for c in COLUMNS)
+    (row,) = duckdb.sql(
+        f"""
+        WITH events AS (FROM read_parquet({files})),
+        clock AS (
+          SELECT date_trunc('minute', max(event_timestamp)) + INTERVAL 1 MINUTE AS as_of FROM events
+        ),
+        wanted AS (
+          SELECT profile_id, gti, {counts}
+          FROM events, clock
+          GROUP BY profile_id, gti
+        )
+        SELECT count(*) FROM found AS f FULL JOIN wanted AS w USING (profile_id, gti)
+        WHERE {different}
+        """
+    ).fetchall()
+    return int(row[0])
+
+
+# -- ticks ---------------------------------------------------------------------------------------
+
+
+def open_lake(folder: Path) -> Lake:
+    return lakes.open_for_writing(session(), Place(folder / "lake"), load("engagement"))
+
+
+def feed(lake: Lake, folder: Path, batch: int) -> float:
+    """Run one batch through the pipeline's own function; yield its seconds."""
+    events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
+    started = time.monotonic()
+    pipeline.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
+    return time.monotonic() - started
+
+
+def load_lake(folder: Path) -> None:
+    """Bring in the 25 hours, and copy both tables, in their layout, for the bare writes."""
+    lake = open_lake(folder)
+    feed(lake, folder, 0)
+    copy(lake.spark, folder, BUCKETS, "bare_buckets", partition=["bucket_hour"])
+    copy(lake.spark, folder, GOLD, "bare_features", partition=[])
+    lake.spark.stop()
+
+
+def copy(spark: SparkSession, folder: Path, source: str, name: str, partition: list[str]) -> None:
+    feed_on = "true" if source == GOLD else "false"
+    writer = spark.table(source).write.format("delta").partitionBy(*partition)
+    writer = writer.option("delta.enableChangeDataFeed", feed_on)
+    writer.option("delta.enableDeletionVectors", "false").save(str(folder / "lake" / name))
+
+
+def tick(lake: Lake, folder: Path, batch: int) -> Tick:
+    """Run one tick, the check and the bare writes; only the first is the tick."""
+    spark = lake.spark
+    before = versions(spark)
+    group = f"tick-{batch}"
+    spark.sparkContext.setJobGroup(group, group)
+    total = feed(lake, folder, batch)
+    jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+    spark.sparkContext.setJobGroup("measure", "measure")
+    gold = spark.table(GOLD)
+    wrong = wrong_keys(gold, folder / "events", batch)
+    if wrong:
+        sys.exit(f"tick {batch}: {wrong} keys of gold are not what DuckDB counts; no times")
+    commit = ledger.commits(spark, GOLD, 1)[0]
+    assert commit.ledger is not None
+    read = horizon(spark, ledger.instant(commit.ledger["as_of"]))
+    bare_append, bare_merge = bare(spark, folder, batch, commit.version)
+    return Tick(
+        total=total,
+        append=commit.ledger["seconds"]["append"],
+        diff=commit.ledger["seconds"]["diff"],
+        merge=commit.metric("executionTimeMs") / 1000,
+        bare_append=bare_append,
+        bare_merge=bare_merge,
+        buckets_added=spark.table(BUCKETS).where(F.col("batch") == batch).count(),
+        keys_changed=int(commit.ledger["changed"]),
+        rows_read=read.count(),
+        files_read=len(read.inputFiles()),
+        gold_rows=gold.count(),
+        gold_files=len(gold.inputFiles()),
+        jobs=jobs,
+        commits=sum(versions(spark)) - sum(before),
+    )
+
+
+def versions(spark: SparkSession) -> list[int]:
+    return [ledger.commits(spark, table, 1)[0].version for table in (BUCKETS, GOLD)]
+
+
+def horizon(spark: SparkSession, as_of: datetime) -> DataFrame:
+    """Yield the bucket rows that a recompute at `as_of` reads."""
+    day = as_of - timedelta(days=1)
+    hours = F.col("bucket_hour") > F.lit(day - timedelta(hours=1))
+    starts = (F.col("bucket_start") >= F.lit(day)) & (F.col("bucket_start") < F.lit(as_of))
+    return spark.table(BUCKETS).where(hours & starts)
+
+
+def bare(spark: SparkSession, folder: Path, batch: int, gold_version: int) -> tuple[float, float]:
+    """Write the tick's rows once more, plainly: yield the seconds of append and of MERGE."""
+    rows, changed = f"{folder}/rows/{batch}", f"{folder}/changed/{batch}"
+    spark.table(BUCKETS).where(F.col("batch") == batch).write.parquet(rows)
+    reader = spark.read.option("readChangeFeed", "true").option("startingVersion", gold_version)
+    after = reader.table(GOLD).where(F.col("_change_type").isin("insert", "update_postimage"))
+    after.select(*spark.table(GOLD).columns).write.parquet(changed)
+    spark.read.parquet(changed).createOrReplaceTempView("bare_changed")
+    started = time.monotonic()
+    writer = spark.read.parquet(rows).write.format("delta").mode("append")
+    writer.save(f"{folder}/lake/bare_buckets")
+    appended = time.monotonic()
+    spark.sql(
+        f"MERGE INTO delta.`{folder}/lake/bare_features` AS gold USING bare_changed AS changed "
+        "ON gold.profile_id = changed.profile_id AND gold.gti = changed.gti "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ).collect()
+    return appended - started, time.monotonic() - appended
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def report(size: Size, ticks: list[Tick]) -> str:
+    """Yield what was measured, as Markdown."""
+    cold, warm = ticks[0], ticks[1:]
+    seconds = {
+        "whole tick": "total",
+        "- append of buckets": "append",
+        "- query and diff": "diff",
+        "- MERGE": "merge",
+        "- the rest": "rest",
+        "bare append": "bare_append",
+        "bare MERGE": "bare_merge",
+    }
+    counts = {
+        "bucket rows appended": "buckets_added",
+        "keys changed": "keys_changed",
+        "bucket rows in the horizon": "rows_read",
+        "bucket files in the horizon": "files_read",
+        "rows of gold": "gold_rows",
+        "files of gold": "gold_files",
+        "Spark jobs": "jobs",
+        "commits": "commits",
+    }
+    lines = [
+        f"{size.events:,} events over 25 h, {size.keys:,} possible keys, "
+        f"{size.events_per_tick:,} events a tick; 1 cold and {len(warm)} warm ticks.",
+        "",
+        machine(),
+        "",
+        "| seconds | cold | warm, median | warm, least to most |",
+        "|---|---:|---:|---:|",
+        *(_row(name, field, cold, warm, "{:.2f}") for name, field in seconds.items()),
+        _row("whole tick / bare writes", "ratio", cold, warm, "{:.1f}x"),
+        "",
+        "| per tick | cold | warm, median | warm, least to most |",
+        "|---|---:|---:|---:|",
+        *(_row(name, field, cold, warm, "{:,.0f}") for name, field in counts.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, field: str, cold: Tick, warm: list[Tick], form: str) -> str:
+    values = [getattr(each, field) for each in warm]
+    told = (getattr(cold, field), statistics.median(values), min(values), max(values))
+    first, middle, least, most = map(form.format, told)
+    return f"| {name} | {first} | {middle} | {least} to {most} |"
+
+
+def machine() -> str:
+    """Yield what ran it."""
+    memory = psutil.virtual_memory().total / 2**30
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'"(\d+)', java)
+    return (
+        f"{datetime.now(timezone.utc):%Y-%m-%d}; {os.cpu_count()} cores, {memory:.0f} GB memory, "
+        f"{platform.system()} {platform.machine()}; load before the run {LOAD:.1f}; "
+        f"Python {platform.python_version()}, Java {found[1] if found else 'unknown'}, "
+        f"Spark {version('pyspark')}, Delta {version('delta-spark')}, "
+        f"DuckDB {version('duckdb')}; driver memory 2 GB."
+    )
+
+
+def write(table: str, size: Size) -> None:
+    """Replace the size's part of the document."""
+    name = "small" if size == SMALL else "full"
+    begin, end = f"<!-- tick {name} -->\n", f"<!-- end of tick {name} -->\n"
+    text = DOCUMENT.read_text(encoding="utf-8")
+    head, tail = text.split(begin)[0], text.split(end)[1]
+    DOCUMENT.write_text(f"{head}{begin}{table}{end}{tail}", encoding="utf-8")
+
+
+LOAD = os.getloadavg()[0]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--small", action="store_true", help="a tenth, in less than a minute")
+    options.add_argument("--ticks", type=int, default=5, help="warm ticks, 5 or more")
+    options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    options.add_argument("--load", type=Path, help=argparse.SUPPRESS)
+    asked = options.parse_args()
+    if asked.load:
+        load_lake(asked.load)
+        return
+    size, folder = SMALL if asked.small else FULL, Path(tempfile.mkdtemp(prefix="tidemill-tick-"))
+    try:
+        write_events(folder / "events", size, asked.ticks + 1)
+        subprocess.run([sys.executable, __file__, "--load", str(folder)], check=True)
+        lake = open_lake(folder)
+        ticks = [tick(lake, folder, batch) for batch in range(1, asked.ticks + 2)]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"gold is equal to DuckDB's count after each of {len(ticks)} ticks\n")
+    print(table := report(size, ticks))
+    if asked.write:
+        write(table, size)
+
+
+if __name__ == "__main__":
+    main()

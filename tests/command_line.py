@@ -1,0 +1,52 @@
+"""The command line called in this process: what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from lakes import NOW
+from tidemill import cli
+from tidemill.settings import iso
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object on stdout."""
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, str | None]:
+        """The error that stdout holds, and nothing besides it."""
+        assert list(self.json) == ["error"]
+        assert list(self.json["error"]) == ["kind", "message", "where", "expected"]
+        return self.json["error"]
+
+
+def call(*words: object) -> Answer:
+    """`tidemill` with these words, at NOW."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["tidemill", *map(str, words)]),
+        mock.patch.dict("os.environ", {"TIDEMILL_NOW": iso(NOW)}),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        cli.main()
+    assert isinstance(end.value.code, int)
+    return Answer(end.value.code, out.getvalue(), err.getvalue())

@@ -1,0 +1,249 @@
+"""Killed anywhere and run again: the same gold, every record accounted for, no bucket twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import oracle
+from children import Child, Children
+from lakes import Event, Lakes, TestLake, at
+from runs import (
+    Small,
+    check_whole,
+    of_files,
+    opened,
+    reading,
+    records_of,
+    run_once,
+    write_file,
+)
+from tidemill import failpoints, lock, metrics, pipeline, running
+from tidemill.failpoints import POINTS
+from tidemill.features.definition import SHIPPED
+
+pytestmark = pytest.mark.crash
+
+SEEDS = (1, 2, 3, 4)
+SECOND: list[Event] = [
+    ("a1", "p1", "g", "view", at("10:00")),  # accepted in the first batch
+    ("b1", "p1", "g", "view", at("11:40")),
+    ("b1", "p1", "g", "view", at("11:40")),
+    ("b2", "p3", "g", "select", at("11:41")),
+    ("b3", "p1", "g", "view", at("10:00")),  # late: the minute has a bucket of batch 0
+    (None, "p2", "h", "highlight", at("20T12:00")),
+]
+
+# The small lake has batch 0 in every table. The child takes the second file through as batch 1 and
+# is killed on the way; what it leaves tells where:
+#
+#   newest batch of ...      quarantine  events  buckets  gold  | committed by clean, by feature
+FELL = {
+    "clean.judged": (0, 0, 0, 0, 0, 0),
+    "clean.quarantine_written": (1, 0, 0, 0, 0, 0),
+    "clean.events_written": (1, 1, 0, 0, 0, 0),
+    "feature.buckets_computed": (1, 1, 0, 0, 1, 0),
+    "feature.buckets_written": (1, 1, 1, 0, 1, 0),
+    "refresh.changes_computed": (1, 1, 1, 0, 1, 0),
+    "refresh.merged": (1, 1, 1, 1, 1, 0),
+    "batches.recorded": (1, 1, 1, 1, 1, 1),
+}
+LOGGED = {"refresh.changes_computed", "refresh.merged", "batches.recorded"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_sigkill(
+    point: str, small: Small, children: Children, spark: SparkSession, tmp_path: Path
+) -> None:
+    half = small.copy_all(tmp_path)
+    write_file(half.input, "2.jsonl", records_of(SECOND, ['{"event_id']))
+    time = "@2" if point == "batches.recorded" else ""  # the first is at the start of a run
+    child = killed(children, half.root, half.input, f"{point}{time}")
+
+    assert standing(reading(spark, half.root)) == FELL[point]
+    assert recorded(reading(spark, half.root)) == (1 if point == "batches.recorded" else 0)
+    # What lies between the append and the diff leaves no trace in a table, but in the log.
+    assert ("feature batch 1: " in child.err.read_text()) == (point in LOGGED)
+
+    jvm = json.loads((half.root / lock.NAME).read_text())["jvm"]["pid"]
+    with opened(half.root, half.definition) as again:
+        assert not alive(jvm)
+        running.run_once(again, running.Stop(), lambda rows: None)
+    lake = reading(spark, half.root)
+    assert standing(lake) == (1, 1, 1, 1, 1, 1)
+    check_whole(lake, [*half.records, *records_of(SECOND, ["{"])], [*half.events, *SECOND])
+    check_batches(lake)
+
+
+def killed(children: Children, root: Path, files: Path, at_point: str, name: str = "") -> Child:
+    """Run the pipeline in a child that kills itself at the point, as `kill -9` does."""
+    words = ("--source", "files", "--input", files, "--once", "--root", root, "--verbose")
+    child = children.tidemill(
+        "run", name or "engagement", *words, TIDEMILL_FAIL_AT=f"{at_point}:kill"
+    )
+    assert child.ended() == -signal.SIGKILL, child.err.read_text()
+    assert "done" not in child.out.read_text()
+    return child
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def standing(lake: TestLake) -> tuple[int, ...]:
+    """The newest batch of each ledger, and the newest that a checkpoint has committed."""
+    batches = (
+        max(told["batch"] for told in lake.ledgers(table))
+        for table in ("quarantine", "events", "buckets", "features")
+    )
+    return (*batches, *(committed(lake, query) for query in ("clean", "feature")))
+
+
+def committed(lake: TestLake, query: str) -> int:
+    folder = lake.lake.checkpoint(query).folder / "commits"
+    return max(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+
+
+def recorded(lake: TestLake) -> int:
+    """The newest feature batch that `tidemill_batches` tells of."""
+    told = lake.spark.table("tidemill_batches").where("query = 'feature'")
+    return told.agg(F.max("batch")).collect()[0][0]
+
+
+def check_batches(lake: TestLake) -> None:
+    """`tidemill_batches` tells of every batch once, and of none that is not there."""
+    rows = lake.spark.table("tidemill_batches").collect()
+    for query, table in (("clean", "events"), ("feature", "buckets")):
+        told = sorted(row.batch for row in rows if row.query == query)
+        assert told == sorted(batch["batch"] for batch in lake.ledgers(table))
+
+
+# -- seeds ---------------------------------------------------------------------------------------
+
+
+def some_events(choose: random.Random, batch: int, before: list[Event]) -> list[Event]:
+    """A batch's events: some known already, some twice, some late, at least one new."""
+    midnight = at("20T12:00")
+    events: list[Event] = [
+        (
+            choose.choice([None, f"e{batch}.{n}"]),
+            f"p{choose.randrange(4)}",
+            f"g{choose.randrange(2)}",
+            choose.choice(oracle.TYPES),
+            midnight + timedelta(seconds=choose.randrange(24 * 3600)),
+        )
+        for n in range(choose.randint(1, 8))
+    ]
+    known = [event for event in (*before, *events) if event[0] is not None]
+    events += choose.sample(known, min(len(known), 3))
+    choose.shuffle(events)
+    return events
+
+
+def some_records(choose: random.Random, events: list[Event]) -> list[str]:
+    records = records_of(events, choose.sample(["{}", "{", "[]", "7"], choose.randrange(3)))
+    choose.shuffle(records)
+    return records
+
+
+# Each batch dies once in clean and once after it, and is carried on by the same batch again.
+DEATHS = (
+    ("clean.judged", "feature.buckets_computed"),
+    ("clean.quarantine_written", "feature.buckets_written"),
+    ("clean.events_written", "refresh.changes_computed"),
+    ("refresh.merged", "batches.recorded"),
+)
+
+
+def test_the_seeds_die_at_every_point() -> None:
+    assert sorted(point for points in DEATHS for point in points) == sorted(POINTS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_exception_at_every_point(
+    seed: int, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose, lake = random.Random(seed), lakes.new()
+    events: list[Event] = []
+    records: list[str] = []
+    for batch, points in enumerate(choose.sample(DEATHS, len(DEATHS))):
+        events += (new := some_events(choose, batch, events))
+        records += (texts := some_records(choose, new))
+        carry(lake, lake.bronze(texts), batch, list(points), monkeypatch)
+        assert lake.gold() == oracle.features(events, oracle.as_of(events)), points
+    check_whole(lake, records, events)
+    check_batches(lake)
+
+
+def carry(
+    lake: TestLake,
+    rows: DataFrame,
+    batch: int,
+    points: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bring bronze rows through clean, feature and the record; each step again when it dies."""
+    events = lake.events().where(F.col("batch") == batch)
+    steps = (
+        lambda: pipeline.clean_batch(rows, batch, lake=lake.lake),
+        lambda: pipeline.feature_batch(
+            events, batch, lake=lake.lake, clock=lake.clock, follows="event"
+        ),
+        lambda: metrics.record(lake.lake),
+    )
+    for step in steps:
+        while not passed(step, points, monkeypatch):
+            del points[0]
+    assert points == []
+
+
+def passed(step: Callable[[], None], points: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the step ended well, although the first of the points, if any, raises."""
+    failpoints._reached.clear()
+    with monkeypatch.context() as failing:
+        failing.setenv(failpoints.VARIABLE, points[0] if points else "")
+        try:
+            step()
+        except failpoints.Injected as died:
+            assert str(died) == points[0]
+            return False
+    return True
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("point", POINTS)
+def test_sigkill_in_any_batch(
+    point: str, seed: int, children: Children, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Three files, one per batch of each query; the child dies in a batch that the seed draws."""
+    choose, folder = random.Random(f"{point} {seed}"), tmp_path / "input"
+    events: list[Event] = []
+    records: list[str] = []
+    for n in range(3):
+        events += (new := some_events(choose, n, events))
+        records += (texts := some_records(choose, new))
+        write_file(folder, f"{n}.jsonl", texts, age=60 - n)
+    declared = file_by_file(tmp_path / "engagement.yaml")
+    time = choose.randint(1, 2 if point == "batches.recorded" else 3)
+    killed(children, tmp_path / "lake", folder, f"{point}@{time}", declared)
+    run_once(tmp_path / "lake", of_files(folder, declared))
+    lake = reading(spark, tmp_path / "lake", declared)
+    check_whole(lake, records, events)
+    check_batches(lake)
+
+
+def file_by_file(path: Path) -> str:
+    """The shipped pipeline with one file per batch."""
+    shipped = (SHIPPED / "engagement.yaml").read_text()
+    path.write_text(shipped.replace("max_files_per_trigger: 1000", "max_files_per_trigger: 1"))
+    return str(path)
