@@ -347,23 +347,26 @@ def test_doctor_finds_a_folder_that_cannot_be_written() -> None:
 # -- failures of Spark ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("sql", "code", "found"),
-    [
+def test_an_error_of_spark_is_one_line(small: Small, capfd: pytest.CaptureFixture[str]) -> None:
+    for sql, code, found in (
         ("SELECT nope FROM engagement_features", 2, "nope"),
         ("SELECT * FROM nowhere", 2, "nowhere"),
         ("SELECT FROM WHERE", 2, "query: "),
         ("SELECT raise_error('on purpose')", 3, "on purpose"),
         ("SELECT CAST('x' AS INT)", 3, "'x'"),
-    ],
-)
-def test_an_error_of_spark_is_one_line(small: Small, sql: str, code: int, found: str) -> None:
-    answer = call("query", sql, "--root", small.root)
-    assert answer.code == code
-    assert found in one_line(answer)
-    as_json = call("query", sql, "--root", small.root, "--json")
-    assert as_json.code == code
-    assert not any(word in str(as_json.error) for word in JAVA)
+    ):
+        answer = call("query", sql, "--root", small.root)
+        assert answer.code == code
+        assert found in one_line(answer)
+    assert capfd.readouterr() == ("", "")  # nor does the JVM, or a logger, print anything
+
+
+def test_an_error_of_spark_as_json(small: Small) -> None:
+    answer = call("query", "SELECT raise_error('on purpose')", "--root", small.root, "--json")
+    assert (answer.code, answer.err) == (3, "")
+    assert (answer.error["kind"], answer.error["where"]) == ("run", None)
+    assert "on purpose" in str(answer.error["message"])
+    assert not any(word in str(answer.error) for word in JAVA)
 
 
 def test_verbose_shows_the_whole_error(small: Small) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from tidemill import lake as lakes
@@ -100,15 +101,22 @@ def _show_results(
     show.summary(found)
     gold = lake.spark.table(tables.features(view).name)
     day = [c.name for c in view.columns if c.window == view.horizon]
-    top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5)
-    rows = [list(row) for row in top.drop("updated_at").collect()]
-    if not rows:
+    top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5).collect()
+    if not top:
         return
-    show.say(f"\n[bold]{tables.features(view).name}[/bold], the most viewed")
-    show.table(top.drop("updated_at").columns, rows)
+    windows = list(dict.fromkeys(column.window.text for column in view.columns))
+    show.say(f"\n[bold]{tables.features(view).name}[/bold], the most viewed: {' / '.join(windows)}")
+    columns = [*view.keys, *(partial.name for partial in view.partials)]
+    show.table(columns, [_compact(row, view, windows) for row in top])
     show.say("")
-    _plot(show, lake, view, rows[0][: len(view.keys)])
+    _plot(show, lake, view, [top[0][key] for key in view.keys])
     _what_next(show, lake)
+
+
+def _compact(row: Row, view: FeatureView, windows: Sequence[str]) -> list[str]:
+    """Yield a row of gold with the windows of each partial in one cell."""
+    cells = [" / ".join(f"{row[f'{p.name}_{w}']:,}" for w in windows) for p in view.partials]
+    return [*(str(row[key]) for key in view.keys), *cells]
 
 
 def _plot(show: Show, lake: Lake, view: FeatureView, key: Sequence[Any]) -> None:

@@ -80,6 +80,11 @@ def _disk_full(place: Place | None) -> DiskFullError:
 
 
 def _first_line(text: str) -> str:
+    """Yield the line that says what went wrong: a Python traceback's last one, else the first."""
+    _, python, trace = text.partition("Return Message: Traceback")
     lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
+    if python:
+        named = [line for line in trace.splitlines() if re.match(r"[\w.]+(: |$)", line)]
+        lines = [*named[-1:], *lines]
     told = [line for line in lines if line and not line.startswith(_NOISE)]
     return (told or ["no reason was given"])[0][:400]

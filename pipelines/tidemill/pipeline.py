@@ -44,6 +44,11 @@ class Pipeline:
         """What the pipeline's file declares."""
         return self.lake.pipeline
 
+    def claim_all(self) -> None:
+        """Refuse a lost or strange checkpoint of any query before one of them writes."""
+        for query in QUERIES:
+            claim(self.lake, query, self.source)
+
     def start(self, query: str, trigger: Trigger) -> StreamingQuery:
         """Start `land`, `clean` or `feature`, on its own checkpoint and no other."""
         claim(self.lake, query, self.source)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill import gold, ledger, metrics, tables
+from tidemill import gold, ledger, metrics, silver, tables
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
@@ -56,8 +56,10 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     before = reconcile(lake, view)
     if not before.different:
         return {**vars(before), "repaired": 0}
-    as_of = ledger.instant(before.as_of) if before.as_of else None
-    done = gold.refresh(lake, view, as_of=as_of, batch=before.batch, force="repair")
+    there = silver.bucketed(lake, view)
+    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(there)
+    batch = before.batch if before.as_of else there.batch
+    done = gold.refresh(lake, view, as_of=as_of, batch=batch, force="repair")
     metrics.record(lake)
     return {**vars(reconcile(lake, view)), "repaired": done.keys_changed}
 

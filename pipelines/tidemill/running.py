@@ -109,6 +109,7 @@ class Watch:
 
 def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
     """Bring everything that is there through the three queries, in order; yield what was done."""
+    pipeline.claim_all()
     metrics.record(pipeline.lake)
     watch = Watch(pipeline, tell)
     for name in QUERIES:
@@ -143,6 +144,7 @@ def run(
     it."""
     declared = dict(pipeline.definition.triggers)
     triggers = {name: processing_time(declared[name]) for name in QUERIES}
+    pipeline.claim_all()
     metrics.record(pipeline.lake)
     watch = Watch(pipeline, tell)
     running: dict[str, StreamingQuery] = {}

@@ -103,10 +103,20 @@ def local_session(
     }
     spark = _start(conf, None if verbose else folder / "spark.log")
     spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+    if not verbose:
+        _leave_errors_to_their_catcher()
     for name in _PRINT_STACKS:
         logging.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return spark
+
+
+def _leave_errors_to_their_catcher() -> None:
+    """Keep pyspark from printing an error of SQL as JSON on standard error when it raises it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def require_spark() -> None:

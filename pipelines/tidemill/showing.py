@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from tidemill.settings import iso
 
@@ -76,14 +75,28 @@ class Show:
         self.say("[bold]done[/bold]  " + ", ".join(texts) + f" in {found['seconds']:.0f} s")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Print rows as a table."""
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for index, column in enumerate(columns):
-            numeric = any(isinstance(row[index], int | float) for row in rows)
-            table.add_column(column, justify="right" if numeric else "left")
-        for row in rows:
-            table.add_row(*(_plain(value) for value in row))
-        self._console.print(table)
+        """Print rows as a table, or each row as a block where the terminal is too narrow for it."""
+        texts = [[_plain(value) for value in row] for row in rows]
+        widths = [max(map(len, cells)) for cells in zip(columns, *texts, strict=True)]
+        if sum(widths) + 2 * len(widths) > self._console.width and self._console.is_terminal:
+            self._blocks(columns, texts)
+            return
+        numeric = [
+            any(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))
+        ]
+        for line in [list(columns), *texts]:
+            cells = (
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(line, widths, numeric, strict=True)
+            )
+            self._console.print("  ".join(cells).rstrip(), markup=False)
+
+    def _blocks(self, columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
+        width = max(map(len, columns))
+        for row in texts:
+            for column, text in zip(columns, row, strict=True):
+                self._console.print(f"{column:<{width}}  {text}", markup=False)
+            self._console.print()
 
     def checks(self, found: Sequence[Mapping[str, Any]]) -> None:
         """Print what the doctor found, with the fix where something is wrong."""

@@ -10,7 +10,7 @@ SELECT
 FROM engagement_buckets
 UNPIVOT (
   bucket_count FOR event_type IN (
-    select_count AS select,
+    select_count AS `select`,
     highlight_count AS highlight,
     view_count AS view
   )

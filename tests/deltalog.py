@@ -1,0 +1,41 @@
+"""What a table on disk says, read from its log and its files; neither Spark nor the package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+
+def newest(table: Path) -> int:
+    """The table's newest version."""
+    return max(int(path.stem) for path in (table / "_delta_log").glob("*.json"))
+
+
+def ledgers(table: Path) -> list[dict[str, Any]]:
+    """The ledgers of the table's commits, oldest first."""
+    told = (action["commitInfo"].get("userMetadata") for action in _actions(table, "commitInfo"))
+    return [json.loads(text) for text in told if text]
+
+
+def rows(table: Path) -> list[dict[str, Any]]:
+    """The table's rows, without its partition columns."""
+    live: dict[str, None] = {}
+    for action in _actions(table, "add", "remove"):
+        if "add" in action:
+            live[action["add"]["path"]] = None
+        else:
+            live.pop(action["remove"]["path"], None)
+    return [row for path in live for row in pq.read_table(table / unquote(path)).to_pylist()]
+
+
+def _actions(table: Path, *kinds: str) -> Iterator[dict[str, Any]]:
+    for path in sorted((table / "_delta_log").glob("*.json")):
+        for line in path.read_text().splitlines():
+            action = json.loads(line)
+            if any(kind in action for kind in kinds):
+                yield action
