@@ -318,6 +318,13 @@ def test_silence_decays_windows_by_the_wall_clock(lakes: Lakes) -> None:
     assert decayed == {(3, "a"), (3, "b"), (3, "c"), (4, "d"), (4, "e")}
 
 
+def test_the_wall_clock_refreshes_a_lake_without_an_event(lakes: Lakes) -> None:
+    lake = lakes.new(Clock(at("10:04:30")), follows="wall")
+    done = pipeline.refresh_view(lake.lake, "engagement", lake.clock, "wall")
+    assert (done.committed, done.keys_changed, done.as_of) == (True, 0, at("10:05"))
+    assert lake.different() == 0 and lake.gold() == {}
+
+
 def test_the_wall_clock_never_takes_gold_back(lakes: Lakes) -> None:
     lake = lakes.new(Clock(at("10:04:30")), follows="wall")
     lake.feed([view_at("10:00")])

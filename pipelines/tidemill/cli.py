@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.errors import SetupError, TidemillError, UsageError
-from tidemill.features.definition import PipelineDefinition, load
+from tidemill.features.definition import PipelineDefinition, load, shipped
 from tidemill.settings import Clock, Place, iso, whole_minute
 
 app = typer.Typer(
@@ -208,7 +208,9 @@ def rebuild(
 @app.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
 def query(
     sql: Annotated[str, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.")],
-    pipeline: Annotated[str, typer.Option(help="Whose views to know.")] = "engagement",
+    pipeline: Annotated[
+        str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
+    ] = None,
     root: Root = None,
     catalog: Catalog = None,
     schema: Schema = None,
@@ -221,7 +223,8 @@ def query(
 
     question = questions.read_only(sql)
     opening = _opening(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    answer = questions.ask(opening, load(pipeline), question)
+    definitions = [load(name) for name in ([pipeline] if pipeline else shipped())]
+    answer = questions.ask(opening, definitions, question)
     _print(as_json, answer, lambda: _show(False).table(answer["columns"], answer["rows"]))
 
 

@@ -54,7 +54,7 @@ class TidemillError(Exception):
 
 
 class UsageError(TidemillError):
-    """What was typed or declared cannot be done; nothing was changed."""
+    """What was typed or declared cannot be done."""
 
     exit_code = 2
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from tidemill import lake as lakes
-from tidemill import lock
+from tidemill import lock, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import InputError
 from tidemill.features.definition import FilesSource, GeneratorSource, PipelineDefinition
@@ -71,6 +73,18 @@ def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
     lakes.check_root(opening.place)
     spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
     return lakes.open_for_reading(spark, opening.place, definition)
+
+
+def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinition]) -> SparkSession:
+    """Yield the session with the lake's tables, and the views of the pipelines that it holds."""
+    lakes.check_root(opening.place)
+    spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+    lakes.register(spark, opening.place)
+    for definition in definitions:
+        there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
+        if there and not opening.place.catalog:
+            lakes.make_views(spark, definition)
+    return spark
 
 
 def source_of(definition: PipelineDefinition, opening: Opening) -> Source:

@@ -76,11 +76,17 @@ def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
         *(rule for field in fields(pipeline) for rule in _of_field(field, pipeline)),
         *_of_time(time, pipeline),
     ]
-    reasons = F.array_sort(F.array_compact(F.array(*(F.when(c, F.lit(r)) for r, c in rules))))
+    found = F.array(*(F.when(broken, F.lit(reason)) for reason, broken in sorted(rules, key=_name)))
+    # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
+    reasons = F.array_except(found, F.array(F.lit(None).cast("string")))
     values = [_value(field).alias(field.name) for field in fields(pipeline)]
     return parsed.withColumn("reasons", reasons).select(
         *bronze.columns, *values, F.col("_time").alias(time.name), "reasons"
     )
+
+
+def _name(rule: tuple[str, Column]) -> str:
+    return rule[0]
 
 
 def _parse(bronze: DataFrame, every: list[Field]) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from tidemill.errors import UsageError
 from tidemill.features.definition import PipelineDefinition
-from tidemill.opening import Opening, read_lake
+from tidemill.opening import Opening, open_for_questions
 from tidemill.settings import iso
 
 READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
@@ -53,13 +53,19 @@ def _outer_words(tokens: Sequence[Any]) -> list[str]:
     return words
 
 
-def ask(opening: Opening, definition: PipelineDefinition, question: str) -> dict[str, Any]:
-    """Yield `{columns, rows}`; times are ISO text in UTC, decimals text."""
+def ask(
+    opening: Opening, definitions: Iterable[PipelineDefinition], question: str
+) -> dict[str, Any]:
+    """Yield `{columns, rows}`; times are ISO text in UTC, decimals text.
+
+    Every table of the lake is known by its plain name, and the views of those of the pipelines
+    whose tables are there.
+    """
     from pyspark.errors import AnalysisException, ParseException
 
-    lake = read_lake(opening, definition)
+    spark = open_for_questions(opening, definitions)
     try:
-        frame = lake.spark.sql(question)
+        frame = spark.sql(question)
         rows = frame.collect()
     except (AnalysisException, ParseException) as error:
         message = str(error).splitlines()[0]

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemill import ledger, metrics, tables
-from tidemill.errors import QueryError
+from tidemill.errors import InputError, QueryError
 from tidemill.failures import explained
 from tidemill.features.windows import duration
 from tidemill.metrics import BatchRow
@@ -153,10 +153,11 @@ def run(
         while not stop.wait(POLL) and not until(watch.rows):
             _start_ready(pipeline, triggers, running)
             _watch_over(running)
-            now = pipeline.clock.minute_end()
-            if pipeline.follows == "wall" and now != ticked:
-                tick(pipeline)
-                ticked = now
+            if pipeline.clock.minute_end() != ticked:
+                ticked = pipeline.clock.minute_end()
+                _check_source(pipeline)
+                if pipeline.follows == "wall":
+                    tick(pipeline)
             watch.look(list(running.values()))
     finally:
         for query in running.values():
@@ -175,6 +176,14 @@ def _start_ready(
         if name not in running and (name != "land" or pipeline.source.ready()):
             with _explained(name):
                 running[name] = pipeline.start(name, triggers[name])
+
+
+def _check_source(pipeline: Pipeline) -> None:
+    """Fail for a wrong file that came while running and that Spark reads as nothing (0 bytes)."""
+    try:
+        pipeline.source.check(once=False)
+    except InputError as error:
+        raise QueryError(error.message, where=error.where, expected=error.expected) from error
 
 
 def tick(pipeline: Pipeline) -> None:
