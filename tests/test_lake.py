@@ -84,7 +84,7 @@ def test_other_bucket_columns_are_refused_with_the_difference(lakes: Lakes) -> N
 
 def test_tables_of_another_pipeline_are_refused(lakes: Lakes) -> None:
     lakes.new()
-    with pytest.raises(LakeError, match="pipeline 'engagement's"):
+    with pytest.raises(LakeError, match="belongs to pipeline 'engagement'"):
         lakes.open(lakes.made[0], pipeline="other")
 
 

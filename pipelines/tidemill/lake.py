@@ -252,7 +252,7 @@ def _check_owner(
     owner = properties.get("tidemill.pipeline", "")
     if owner != pipeline.pipeline and table != tables.batches():
         raise LakeError(
-            f"table {table.name} is pipeline {owner!r}'s",
+            f"table {table.name} belongs to pipeline {owner!r}",
             where=str(place),
             expected=f"a table of {pipeline.pipeline!r}; rename the view or take another root",
         )
