@@ -26,7 +26,7 @@ from tidemill.showing import Show
 from tidemill.sources.generator import Generator
 
 BATCHES = 12
-PACE = 4.5  # seconds between releases of events: a stream, not a pile
+PACE = 6.0  # seconds between releases of events: a stream, not a pile
 TRIGGER = "1s"
 
 
