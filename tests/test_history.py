@@ -66,6 +66,7 @@ def test_thirty_days_in_any_order(lakes: Lakes, order: str) -> None:
     check(lake)
 
 
+@pytest.mark.full  # over three minutes; was not seen to its end yet, see the release notes
 @pytest.mark.stream
 def test_thirty_days_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     """Newest first through the three queries, a file a batch."""
