@@ -16,6 +16,7 @@ from lakes import Lakes, at
 from runs import Small, of_files, opened, reading, write_file
 from tidemill import cli, questions, running
 from tidemill.errors import QueryError, UsageError
+from tidemill.failures import explained
 
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
 JAVA = ("\tat ", "org.apache", "Traceback", "Py4J")
@@ -367,6 +368,18 @@ def test_an_error_of_spark_as_json(small: Small) -> None:
     assert (answer.error["kind"], answer.error["where"]) == ("run", None)
     assert "on purpose" in str(answer.error["message"])
     assert not any(word in str(answer.error) for word in JAVA)
+
+
+def test_an_error_whose_java_process_is_gone() -> None:
+    """py4j asks the JVM for the error's text, so the text itself fails."""
+
+    class Gone(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    told = explained(Gone(), "the command")
+    assert told.exit_code == 3
+    assert told.message == "the command failed: Spark's Java process is gone (Gone)"
 
 
 def test_verbose_shows_the_whole_error(small: Small) -> None:

@@ -56,7 +56,15 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
             expected="a whole file of the folder's format: mend or move it away, then run again",
         )
     kind = QueryError if what in {"land", "clean", "feature"} else RunError
-    return kind(f"{what} failed: {_first_line(str(error) or type(error).__name__)}")
+    return kind(f"{what} failed: {_first_line(_said(error) or type(error).__name__)}")
+
+
+def _said(error: BaseException) -> str:
+    """Yield the error's text; one of py4j asks the JVM for it, which may be gone."""
+    try:
+        return str(error)
+    except OSError:
+        return f"Spark's Java process is gone ({type(error).__name__})"
 
 
 def _whole(error: BaseException) -> str:
@@ -64,7 +72,7 @@ def _whole(error: BaseException) -> str:
     texts: list[str] = []
     found: BaseException | None = error
     while found is not None and len(texts) < 10:
-        texts.append(str(found))
+        texts.append(_said(found))
         found = found.__cause__ or found.__context__
     return "\n".join(texts)
 
