@@ -14,7 +14,7 @@ from lakes import Event, Lakes, at
 from runs import Small, records_of, write_file
 from tidemill.features.definition import load
 from tidemill.lake import open_for_writing
-from tidemill.session import local_session
+from tidemill.session import INTERPRETED, local_session
 from tidemill.settings import Place
 
 
@@ -25,10 +25,7 @@ def spark() -> Iterator[SparkSession]:
         driver_memory="3g",
         shuffle_partitions=1,
         extra={
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            **INTERPRETED,
             "spark.databricks.delta.snapshotPartitions": "1",
         },
     )

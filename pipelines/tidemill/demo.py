@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,13 +22,16 @@ from tidemill.metrics import BatchRow
 from tidemill.opening import Opening, open_lake
 from tidemill.pipeline import Pipeline
 from tidemill.running import Stop, run, summary
+from tidemill.session import INTERPRETED
 from tidemill.settings import iso
 from tidemill.showing import Show
+from tidemill.sources.events import Mix
 from tidemill.sources.generator import Generator
 
 BATCHES = 12
 PACE = 6.0  # seconds between releases of events: a stream, not a pile
 TRIGGER = "1s"
+MIX = Mix(profiles=300, titles=20)
 
 
 def demonstrate(
@@ -35,6 +39,7 @@ def demonstrate(
 ) -> dict[str, Any]:
     """Run the demo and show it; yield the totals of `run`, with the root and the start."""
     _refuse_lake(opening)
+    opening = replace(opening, spark_conf=INTERPRETED)
     definition = load("engagement").overridden(
         {"triggers": dict.fromkeys(("land", "clean", "feature"), TRIGGER)}
     )
@@ -46,12 +51,14 @@ def demonstrate(
         minutes=minutes,
         minutes_per_batch=math.ceil(minutes / BATCHES),
         seconds_per_batch=PACE,
+        mix=MIX,
         now=opening.clock.at,
     )
     source.check(once=True)
     _introduce(show, opening, source)
     began, stop = time.monotonic(), Stop()
     with open_lake(opening, definition, "tidemill demo") as lake:
+        source = replace(source, made_at=time.time())  # the first events are released now
         pipeline = Pipeline(lake, source, opening.clock, "event")
         with stop.on_signals():
             rows = run(pipeline, stop, show.batches, until=lambda r: _drained(r, source))

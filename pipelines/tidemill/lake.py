@@ -57,11 +57,14 @@ class Lake:
 
     def holds(self, *found: Table) -> bool:
         """Tell whether any of the tables has rows or appends of this generation."""
-        return any(
-            ledger.newest_append(self.spark, table.name, self.generation) is not None
-            or not self.spark.table(table.name).isEmpty()
-            for table in found
-        )
+        return any(self._holds(table.name) for table in found)
+
+    def _holds(self, table: str) -> bool:
+        recent = ledger.commits(self.spark, table)
+        if len(recent) < ledger.RECENT and not any(commit.moves_data for commit in recent):
+            return False  # as it was made
+        appended = ledger.newest_append(self.spark, table, self.generation)
+        return appended is not None or not self.spark.table(table).isEmpty()
 
 
 def checkpoint_root(place: Place) -> Path:
@@ -266,8 +269,7 @@ def _check_owner(
 
 
 def _properties(spark: SparkSession, table: Table) -> dict[str, str]:
-    detail = DeltaTable.forName(spark, table.name).detail().select("properties").collect()
-    return dict(detail[0]["properties"])
+    return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {table.name}").collect()}
 
 
 def _refuse_difference(spark: SparkSession, table: Table) -> None:

@@ -62,7 +62,6 @@ class Commit:
 def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list[Commit]:
     """Yield the table's newest commits, newest first; all that are kept when `limit` is None."""
     history = DeltaTable.forName(spark, table).history(limit)
-    wanted = ("version", "timestamp", "operation", "userMetadata", "operationMetrics")
     return [
         Commit(
             row["version"],
@@ -72,7 +71,7 @@ def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list
             row["operationMetrics"] or {},
             row["operationParameters"] or {},
         )
-        for row in history.select(*wanted, "operationParameters").collect()
+        for row in history.collect()
     ]
 
 
@@ -93,10 +92,10 @@ def appends(found: Iterable[Commit], generation: str) -> Iterator[Commit]:
 
 def newest_append(spark: SparkSession, table: str, generation: str) -> Commit | None:
     """Yield the generation's newest append, reading the whole history only when it is not near."""
-    for limit in (RECENT, None):
-        for commit in appends(commits(spark, table, limit), generation):
-            return commit
-    return None
+    found = commits(spark, table)
+    if len(found) == RECENT and not any(appends(found, generation)):
+        found = commits(spark, table, None)
+    return next(appends(found, generation), None)
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Standing:
 def standing(spark: SparkSession, table: str, generation: str, definition: str) -> Standing:
     """Yield where the gold table stands, from its history alone."""
     found = commits(spark, table)
-    if not any(commit.ledger for commit in found):
+    if len(found) == RECENT and not any(commit.ledger for commit in found):
         found = commits(spark, table, limit=None)
     distrust = None
     for commit in found:

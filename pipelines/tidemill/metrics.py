@@ -41,11 +41,6 @@ class BatchRow:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-def versions(lake: Lake) -> dict[str, int]:
-    """Yield the newest version of each table whose commits tell of batches."""
-    return {name: ledger.commits(lake.spark, name, 1)[0].version for name in _told_by(lake)}
-
-
 def recorded(lake: Lake) -> dict[str, int]:
     """Yield, by table, the newest version that `tidemill_batches` tells of; -1 for none."""
     ours = lake.spark.table(tables.batches().name).where(
@@ -90,9 +85,17 @@ def seen(lake: Lake, rows: Sequence[BatchRow], before: Versions) -> dict[str, in
     return newest
 
 
-def record(lake: Lake) -> None:
-    """Append to `tidemill_batches` what its ledgers tell beyond it, in one commit."""
-    rows = since(lake, recorded(lake))
+def record(lake: Lake) -> Versions:
+    """Append to `tidemill_batches` what the ledgers tell beyond it, in one commit; yield the
+    versions up to which it tells."""
+    before = recorded(lake)
+    rows = since(lake, before)
+    append(lake, rows)
+    return seen(lake, rows, before)
+
+
+def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
+    """Append the rows to `tidemill_batches`, in one commit; none makes no commit."""
     if rows:
         table = tables.batches()
         schema: StructType = lake.spark.table(table.name).schema

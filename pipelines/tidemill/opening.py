@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -32,6 +32,13 @@ class Opening:
     wait: float = 10.0
     driver_memory: str = "2g"
     verbose: bool = False
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    def session(self) -> SparkSession:
+        """Yield the session: the platform's, or a local one as it is wished here."""
+        return session(
+            driver_memory=self.driver_memory, verbose=self.verbose, extra=self.spark_conf
+        )
 
 
 @contextmanager
@@ -51,7 +58,7 @@ def open_lake(opening: Opening, definition: PipelineDefinition, command: str) ->
     """Yield the pipeline's lake for writing, made where it is not there, and held against
     others."""
     with writing(opening, command) as held:
-        spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+        spark = opening.session()
         if held:
             held.name_holder()
         yield lakes.open_for_writing(spark, opening.place, definition)
@@ -71,14 +78,14 @@ def open_pipeline(
 def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
     """Yield the pipeline's lake for reading: no lock, nothing made."""
     lakes.check_root(opening.place)
-    spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+    spark = opening.session()
     return lakes.open_for_reading(spark, opening.place, definition)
 
 
 def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinition]) -> SparkSession:
     """Yield the session with the lake's tables, and the views of the pipelines that it holds."""
     lakes.check_root(opening.place)
-    spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+    spark = opening.session()
     lakes.register(spark, opening.place)
     for definition in definitions:
         there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))

@@ -8,7 +8,7 @@ repairs it: every table says in its own commits what it has consumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -44,14 +44,13 @@ class Pipeline:
         """What the pipeline's file declares."""
         return self.lake.pipeline
 
-    def claim_all(self) -> None:
-        """Refuse a lost or strange checkpoint of any query before one of them writes."""
-        for query in QUERIES:
+    def claim(self, queries: Sequence[str] = QUERIES) -> None:
+        """Take the queries' checkpoints; refuse a lost or strange one before any query writes."""
+        for query in queries:
             claim(self.lake, query, self.source)
 
     def start(self, query: str, trigger: Trigger) -> StreamingQuery:
-        """Start `land`, `clean` or `feature`, on its own checkpoint and no other."""
-        claim(self.lake, query, self.source)
+        """Start `land`, `clean` or `feature`, on its own checkpoint, claimed before."""
         steps: dict[str, Callable[[Trigger], StreamingQuery]] = {
             "land": self._land,
             "clean": self._clean,

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -55,6 +57,11 @@ class Field:
         return F.col(f"_{self.name}_text")
 
     @property
+    def has_its_type(self) -> Column:
+        """Whether the value's JSON type is one that the declared type takes."""
+        return F.regexp_extract(self.found, "^[A-Z]+", 0).isin(*_VARIANT_TYPES[self.type])
+
+    @property
     def is_missing(self) -> Column:
         """Whether the field is absent or null."""
         return F.coalesce(self.found, F.lit("VOID")) == "VOID"
@@ -78,11 +85,34 @@ def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     ]
     found = F.array(*(F.when(broken, F.lit(reason)) for reason, broken in sorted(rules, key=_name)))
     # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
-    reasons = F.array_except(found, F.array(F.lit(None).cast("string")))
+    broken = F.array_except(found, F.array(F.lit(None).cast("string")))
+    none = F.array().cast("array<string>")
+    reasons = F.when(_is_plain(pipeline), none).otherwise(broken)
     values = [_value(field).alias(field.name) for field in fields(pipeline)]
     return parsed.withColumn("reasons", reasons).select(
         *bronze.columns, *values, F.col("_time").alias(time.name), "reasons"
     )
+
+
+def _is_plain(pipeline: PipelineDefinition) -> Column:
+    """Tell, in few comparisons, that no rule can be broken; null or false says nothing.
+
+    Nearly every row is plain, and CASE leaves the rules of such a row unread: half of the time.
+    """
+    since = F.col("ingested_at") - F.lit(pipeline.kept)
+    until = F.col("ingested_at") + F.lit(AHEAD)
+    plain = [_is_plain_field(field, pipeline) for field in fields(pipeline)]
+    return reduce(and_, plain, F.col("_time").between(since, until))
+
+
+def _is_plain_field(field: Field, pipeline: PipelineDefinition) -> Column:
+    if field.type != "string":
+        return ~field.is_missing & field.has_its_type
+    plain = field.text.rlike(rf"\A[^\p{{Cntrl}}]{{1,{LONGEST_STRING}}}\z")
+    known = pipeline.known_values().get(field.name)
+    if known:
+        plain &= field.text.isin(*known)
+    return plain if field.required else field.is_missing | plain
 
 
 def _name(rule: tuple[str, Column]) -> str:
@@ -124,11 +154,7 @@ def _is_object() -> Column:
 def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, Column]]:
     if field.required:
         yield f"missing:{field.name}", _is_object() & field.is_missing
-    kind = F.regexp_extract(field.found, "^[A-Z]+", 0)
-    yield (
-        f"wrong_type:{field.name}",
-        ~field.is_missing & ~kind.isin(*_VARIANT_TYPES[field.type]),
-    )
+    yield f"wrong_type:{field.name}", ~field.is_missing & ~field.has_its_type
     if field.type == "string":
         yield from _of_text(field, pipeline)
 

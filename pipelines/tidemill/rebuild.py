@@ -25,7 +25,6 @@ from tidemill.metrics import BatchRow
 from tidemill.opening import Opening, source_of, writing
 from tidemill.pipeline import Pipeline
 from tidemill.running import Stop, Tell, Watch, finish, summary
-from tidemill.session import session
 from tidemill.settings import Place
 
 
@@ -35,7 +34,7 @@ def rebuild(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dic
     started, stop = time.monotonic(), Stop()
     lakes.check_root(opening.place)
     with writing(opening, f"tidemill rebuild {definition.pipeline}") as held:
-        spark = session(driver_memory=opening.driver_memory, verbose=opening.verbose)
+        spark = opening.session()
         if held:
             held.name_holder()
         lake = renew(spark, opening.place, definition)
@@ -68,9 +67,11 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
 def from_bronze(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
     """Run clean and feature over all of bronze, gold refreshed once at the end; yield what was
     done."""
+    queries = ("clean", "feature")
+    pipeline.claim(queries)
     watch = Watch(pipeline, tell)
     quiet = replace(pipeline, refreshes=False)
-    for query in ("clean", "feature"):
+    for query in queries:
         if not stop:
             finish(query, quiet, stop, watch)
     if not stop:

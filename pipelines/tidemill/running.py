@@ -75,19 +75,24 @@ class Watch:
 
     pipeline: Pipeline
     tell: Tell
-    versions: dict[str, int] = field(init=False)
+    versions: metrics.Versions = field(init=False)
     rows: list[BatchRow] = field(default_factory=list)
+    _kept: int = 0
     _recorded: float = field(default_factory=time.monotonic)
-    _progress: list[int] = field(default_factory=list)
+    _progress: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin at what is committed now."""
-        self.versions = metrics.versions(self.pipeline.lake)
+        """Begin after what is committed now, which is recorded first."""
+        self.versions = metrics.record(self.pipeline.lake)
 
     def look(self, queries: Sequence[StreamingQuery]) -> None:
-        """Tell of new batches when some query has finished one since the last look."""
+        """Tell of new batches when the last query has finished one, which ends a batch's way, or
+        when all queries rest; a look reads the history of every table."""
         batches = [_finished(query) for query in queries]
-        if batches != self._progress:
+        if batches != self._progress and (
+            batches[-1:] != self._progress[-1:]
+            or not any(query.status["isTriggerActive"] for query in queries)
+        ):
             self._progress = batches
             self.catch_up()
         if time.monotonic() - self._recorded >= RECORD_EVERY:
@@ -102,15 +107,14 @@ class Watch:
             self.tell(rows)
 
     def record(self) -> None:
-        """Bring `tidemill_batches` up to date."""
-        metrics.record(self.pipeline.lake)
-        self._recorded = time.monotonic()
+        """Bring `tidemill_batches` up to date with what was told."""
+        metrics.append(self.pipeline.lake, self.rows[self._kept :])
+        self._kept, self._recorded = len(self.rows), time.monotonic()
 
 
 def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
     """Bring everything that is there through the three queries, in order; yield what was done."""
-    pipeline.claim_all()
-    metrics.record(pipeline.lake)
+    pipeline.claim()
     watch = Watch(pipeline, tell)
     for name in QUERIES:
         if stop:
@@ -144,8 +148,7 @@ def run(
     it."""
     declared = dict(pipeline.definition.triggers)
     triggers = {name: processing_time(declared[name]) for name in QUERIES}
-    pipeline.claim_all()
-    metrics.record(pipeline.lake)
+    pipeline.claim()
     watch = Watch(pipeline, tell)
     running: dict[str, StreamingQuery] = {}
     ticked = None
@@ -227,9 +230,10 @@ def stop_after_batch(query: StreamingQuery) -> None:
     query.stop()
 
 
-def _finished(query: StreamingQuery) -> int:
+def _finished(query: StreamingQuery) -> tuple[int, int]:
+    """Yield the last batch told of and its rows: a query at rest tells of its next one, with 0."""
     progress = query.lastProgress
-    return int(progress["batchId"]) if progress else -1
+    return (int(progress["batchId"]), int(progress["numInputRows"])) if progress else (-1, 0)
 
 
 def processing_time(text: str) -> Trigger:

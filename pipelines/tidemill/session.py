@@ -39,11 +39,26 @@ CONF = {
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     # A Delta snapshot is a 50-task stage by default.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # The JVM does not compile a method beyond 8,000 bytes; Spark then splits the stage instead.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # With 2 shuffle partitions there is nothing to adapt, and each stage would be planned again.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+}
+# A small machine spends more on compiling Java than on running it: compile what is hot for long.
+JVM = (
+    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=400000"
+)
+SMALL_MACHINE = 4  # cores
+# Of data that is small each statement costs more to compile than to interpret.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -99,6 +114,7 @@ def local_session(
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.jars.ivy": str(machine.ivy_folder()),
+        **({"spark.driver.defaultJavaOptions": JVM} if _cores() <= SMALL_MACHINE else {}),
         **(extra or {}),
     }
     spark = _start(conf, None if verbose else folder / "spark.log")

@@ -63,12 +63,20 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    with cached(quality.judge(batch, lake.pipeline)) as judged:
+    with cached(_slim(quality.judge(batch, lake.pipeline), lake)) as judged:
         read = _read(judged, batch_id, lake)
         if not read["records"]:
             return Cleaned(0, 0, 0, 0)
         with cached(_valid(judged, read["hours"], batch_id, lake)) as valid:
             return _write_clean(judged, valid, read, batch_id, lake, started)
+
+
+def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
+    """Yield the judged rows without what only quarantine keeps, where a row is not refused."""
+    kept = tables.events(lake.pipeline).column_names
+    only = [c.name for c in tables.bronze(lake.pipeline).columns if c.name not in kept]
+    refused = F.size("reasons") > 0
+    return judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
 
 
 def _read(judged: DataFrame, batch_id: int, lake: Lake) -> Row:
