@@ -37,11 +37,10 @@ class Appended:
 def digest(table: Table, where: str = "TRUE") -> Column:
     """Yield the aggregate that tells rows apart: `<count>:<xor of row hashes>`, in any order of
     rows."""
-    condition = F.expr(where)
     # Cast as the table does: the hash of an INT 0 is another than that of the BIGINT it becomes.
-    row = F.xxhash64(*(F.col(column.name).cast(column.type) for column in table.columns))
-    xor = F.coalesce(F.bit_xor(F.when(condition, row)), F.lit(0))
-    return F.concat_ws(":", F.count_if(condition), F.hex(xor))
+    row = ", ".join(f"CAST({column.name} AS {column.type})" for column in table.columns)
+    xor = f"coalesce(bit_xor(CASE WHEN {where} THEN xxhash64({row}) END), 0L)"
+    return F.expr(f"concat_ws(':', count_if({where}), hex({xor}))")
 
 
 def found(

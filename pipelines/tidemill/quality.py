@@ -5,18 +5,17 @@ number. Reasons are `malformed`, `not_an_object`, `missing:<field>` (absent or n
 `empty:<field>`, `wrong_type:<field>`, `too_long:<field>`, `control_character:<field>`,
 `unknown_value:<field>`, `bad_time:<field>`, `in_future` and `too_old`. No rule reads a clock: ages
 count from `ingested_at`.
+
+Rules are SQL text: a call of Spark's from Python costs as much as judging some fifty records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
-from operator import and_
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tidemill.features.definition import PipelineDefinition
 
@@ -35,36 +34,37 @@ _VARIANT_TYPES = {
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the event as its record has it: the variant value and its type's name."""
+    """A field of the event as its record has it; each property is a SQL expression."""
 
     name: str
     type: str
     required: bool = True
 
     @property
-    def value(self) -> Column:
+    def value(self) -> str:
         """The field as a variant; null when absent."""
-        return F.col(f"_{self.name}")
+        return f"_{self.name}"
 
     @property
-    def found(self) -> Column:
+    def found(self) -> str:
         """The name of the value's JSON type: STRING, BIGINT, DECIMAL(p,s), OBJECT<...>, VOID ..."""
-        return F.col(f"_{self.name}_type")
+        return f"_{self.name}_type"
 
     @property
-    def text(self) -> Column:
+    def text(self) -> str:
         """The value as a string; null when it is none."""
-        return F.col(f"_{self.name}_text")
+        return f"_{self.name}_text"
 
     @property
-    def has_its_type(self) -> Column:
+    def has_its_type(self) -> str:
         """Whether the value's JSON type is one that the declared type takes."""
-        return F.regexp_extract(self.found, "^[A-Z]+", 0).isin(*_VARIANT_TYPES[self.type])
+        types = ", ".join(f"'{name}'" for name in _VARIANT_TYPES[self.type])
+        return f"(regexp_extract({self.found}, '^[A-Z]+', 0) IN ({types}))"
 
     @property
-    def is_missing(self) -> Column:
+    def is_missing(self) -> str:
         """Whether the field is absent or null."""
-        return F.coalesce(self.found, F.lit("VOID")) == "VOID"
+        return f"(coalesce({self.found}, 'VOID') = 'VOID')"
 
 
 def fields(pipeline: PipelineDefinition) -> list[Field]:
@@ -76,47 +76,54 @@ def fields(pipeline: PipelineDefinition) -> list[Field]:
 def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     """Yield bronze's columns, the parsed fields (null where refused) and `reasons`, sorted."""
     time = Field(pipeline.events.event_time, "timestamp")
-    every = [*fields(pipeline), time]
-    parsed = _parse(bronze, every).withColumn("_time", _event_time(time))
+    parsed = _parse(bronze, [*fields(pipeline), time]).selectExpr(
+        "*", f"{_event_time(time)} AS _time"
+    )
     rules = [
         *_of_record(),
         *(rule for field in fields(pipeline) for rule in _of_field(field, pipeline)),
         *_of_time(time, pipeline),
     ]
-    found = F.array(*(F.when(broken, F.lit(reason)) for reason, broken in sorted(rules, key=_name)))
+    found = ", ".join(f"CASE WHEN {broken} THEN '{reason}' END" for reason, broken in sorted(rules))
     # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
-    broken = F.array_except(found, F.array(F.lit(None).cast("string")))
-    none = F.array().cast("array<string>")
-    reasons = F.when(_is_plain(pipeline), none).otherwise(broken)
-    values = [_value(field).alias(field.name) for field in fields(pipeline)]
-    return parsed.withColumn("reasons", reasons).select(
-        *bronze.columns, *values, F.col("_time").alias(time.name), "reasons"
+    broken = f"array_except(array({found}), array(CAST(NULL AS STRING)))"
+    none = "CAST(array() AS ARRAY<STRING>)"
+    return parsed.selectExpr(
+        *bronze.columns,
+        *(f"{_value(field)} AS {field.name}" for field in fields(pipeline)),
+        f"_time AS {time.name}",
+        f"CASE WHEN {_is_plain(pipeline)} THEN {none} ELSE {broken} END AS reasons",
     )
 
 
-def _is_plain(pipeline: PipelineDefinition) -> Column:
+def _is_plain(pipeline: PipelineDefinition) -> str:
     """Tell, in few comparisons, that no rule can be broken; null or false says nothing.
 
     Nearly every row is plain, and CASE leaves the rules of such a row unread: half of the time.
     """
-    since = F.col("ingested_at") - F.lit(pipeline.kept)
-    until = F.col("ingested_at") + F.lit(AHEAD)
-    plain = [_is_plain_field(field, pipeline) for field in fields(pipeline)]
-    return reduce(and_, plain, F.col("_time").between(since, until))
+    in_time = f"_time BETWEEN {_oldest(pipeline)} AND {_newest()}"
+    return " AND ".join([in_time, *(_is_plain_field(f, pipeline) for f in fields(pipeline))])
 
 
-def _is_plain_field(field: Field, pipeline: PipelineDefinition) -> Column:
+def _is_plain_field(field: Field, pipeline: PipelineDefinition) -> str:
     if field.type != "string":
-        return ~field.is_missing & field.has_its_type
-    plain = field.text.rlike(rf"\A[^\p{{Cntrl}}]{{1,{LONGEST_STRING}}}\z")
-    known = pipeline.known_values().get(field.name)
-    if known:
-        plain &= field.text.isin(*known)
-    return plain if field.required else field.is_missing | plain
+        return f"(NOT {field.is_missing} AND {field.has_its_type})"
+    plain = rf"{field.text} RLIKE r'\A[^\p{{Cntrl}}]{{1,{LONGEST_STRING}}}\z'"
+    if known := pipeline.known_values().get(field.name):
+        plain = f"{plain} AND {field.text} IN ({_listed(known)})"
+    return f"({plain})" if field.required else f"({field.is_missing} OR {plain})"
 
 
-def _name(rule: tuple[str, Column]) -> str:
-    return rule[0]
+def _oldest(pipeline: PipelineDefinition) -> str:
+    return f"ingested_at - INTERVAL '{int(pipeline.kept.total_seconds())}' SECOND"
+
+
+def _newest() -> str:
+    return f"ingested_at + INTERVAL '{int(AHEAD.total_seconds())}' SECOND"
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(f"'{value}'" for value in values)
 
 
 def _parse(bronze: DataFrame, every: list[Field]) -> DataFrame:
@@ -125,75 +132,72 @@ def _parse(bronze: DataFrame, every: list[Field]) -> DataFrame:
     Spark's JSON functions take the first value of a text and ignore what follows. Only a text that
     is one single value is still JSON both as `{"r":text}` and as `[text]`, so both are tried.
     """
-    text = F.regexp_replace("raw_payload", "^\ufeff", "")
-    whole = F.try_parse_json(F.concat(F.lit('{"r":'), text, F.lit("}")))
-    single = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    record = bronze.withColumn("_record", F.when(single, whole))
-    record = record.withColumn(
-        "_kind", F.schema_of_variant(F.variant_get("_record", "$.r", "variant"))
-    )
-    found = {f"_{f.name}": F.try_variant_get("_record", f"$.r.{f.name}", "variant") for f in every}
-    types = {f"_{f.name}_type": F.schema_of_variant(F.col(f"_{f.name}")) for f in every}
-    texts = {f"_{f.name}_text": _text(f) for f in every}
-    return record.withColumns(found).withColumns(types).withColumns(texts)
+    text = "regexp_replace(raw_payload, '^\ufeff', '')"
+    whole = f"""try_parse_json(concat('{{"r":', {text}, '}}'))"""
+    single = f"json_array_length(concat('[', {text}, ']')) = 1"
+    record = bronze.selectExpr("*", f"CASE WHEN {single} THEN {whole} END AS _record")
+    kind = "schema_of_variant(variant_get(_record, '$.r', 'variant')) AS _kind"
+    values = (f"try_variant_get(_record, '$.r.{f.name}', 'variant') AS {f.value}" for f in every)
+    types = (f"schema_of_variant({f.value}) AS {f.found}" for f in every)
+    texts = (f"{_text(f)} AS {f.text}" for f in every)
+    return record.selectExpr("*", kind, *values).selectExpr("*", *types).selectExpr("*", *texts)
 
 
-def _text(field: Field) -> Column:
-    return F.when(field.found == "STRING", F.variant_get(field.value, "$", "string"))
+def _text(field: Field) -> str:
+    return f"CASE WHEN {field.found} = 'STRING' THEN variant_get({field.value}, '$', 'string') END"
 
 
-def _of_record() -> Iterator[tuple[str, Column]]:
-    yield "malformed", F.col("_record").isNull()
-    yield "not_an_object", ~F.col("_kind").startswith("OBJECT<")
+def _of_record() -> Iterator[tuple[str, str]]:
+    yield "malformed", "_record IS NULL"
+    yield "not_an_object", "NOT startswith(_kind, 'OBJECT<')"
 
 
-def _is_object() -> Column:
-    return F.coalesce(F.col("_kind").startswith("OBJECT<"), F.lit(False))
+_IS_OBJECT = "coalesce(startswith(_kind, 'OBJECT<'), FALSE)"
 
 
-def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, Column]]:
+def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
     if field.required:
-        yield f"missing:{field.name}", _is_object() & field.is_missing
-    yield f"wrong_type:{field.name}", ~field.is_missing & ~field.has_its_type
+        yield f"missing:{field.name}", f"{_IS_OBJECT} AND {field.is_missing}"
+    yield f"wrong_type:{field.name}", f"NOT {field.is_missing} AND NOT {field.has_its_type}"
     if field.type == "string":
         yield from _of_text(field, pipeline)
 
 
-def _of_text(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, Column]]:
-    yield f"empty:{field.name}", field.text == ""
-    yield f"too_long:{field.name}", F.char_length(field.text) > LONGEST_STRING
-    yield f"control_character:{field.name}", field.text.rlike(r"\p{Cntrl}")
-    known = pipeline.known_values().get(field.name)
-    if known:
-        yield f"unknown_value:{field.name}", (field.text != "") & ~field.text.isin(*known)
+def _of_text(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
+    text = field.text
+    yield f"empty:{field.name}", f"{text} = ''"
+    yield f"too_long:{field.name}", f"char_length({text}) > {LONGEST_STRING}"
+    yield f"control_character:{field.name}", rf"{text} RLIKE r'\p{{Cntrl}}'"
+    if known := pipeline.known_values().get(field.name):
+        yield f"unknown_value:{field.name}", f"{text} != '' AND {text} NOT IN ({_listed(known)})"
 
 
-def _of_time(time: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, Column]]:
-    yield f"missing:{time.name}", _is_object() & time.is_missing
-    number = time.found.startswith("DECIMAL") | time.found.isin("BIGINT", "DOUBLE", "FLOAT")
-    is_time = number | (time.found == "STRING")
-    yield f"wrong_type:{time.name}", ~time.is_missing & ~is_time
-    yield f"bad_time:{time.name}", ~time.is_missing & is_time & F.col("_time").isNull()
-    yield "in_future", F.col("_time") > F.col("ingested_at") + F.lit(AHEAD)
-    yield "too_old", F.col("_time") < F.col("ingested_at") - F.lit(pipeline.kept)
+def _of_time(time: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
+    yield f"missing:{time.name}", f"{_IS_OBJECT} AND {time.is_missing}"
+    number = f"startswith({time.found}, 'DECIMAL') OR {time.found} IN ('BIGINT', 'DOUBLE', 'FLOAT')"
+    is_time = f"({number} OR {time.found} = 'STRING')"
+    yield f"wrong_type:{time.name}", f"NOT {time.is_missing} AND NOT {is_time}"
+    yield f"bad_time:{time.name}", f"NOT {time.is_missing} AND {is_time} AND _time IS NULL"
+    yield "in_future", f"_time > {_newest()}"
+    yield "too_old", f"_time < {_oldest(pipeline)}"
 
 
-def _event_time(time: Field) -> Column:
+def _event_time(time: Field) -> str:
     """Yield the point in time, null where it is none: strict ISO 8601 text or epoch
     milliseconds."""
-    zoned = F.when(time.text.rlike(r"(Z|[+-]\d{2}:\d{2})\z"), time.text).otherwise(
-        F.concat(time.text, F.lit("Z"))
-    )
-    seconds = F.regexp_replace(zoned, r"^(.{16})(Z|[+-]\d{2}:\d{2})\z", "$1:00$2")
-    microseconds = F.regexp_replace(seconds, r"(\.\d{6})\d+", "$1")
-    written = F.when(time.text.rlike(_TIME), microseconds.try_cast("timestamp"))
-    number = F.when(time.found == "BIGINT", F.variant_get(time.value, "$", "bigint"))
-    counted = F.when(number > 0, F.timestamp_millis(F.least(number, F.lit(_LAST_MILLISECOND))))
-    return F.coalesce(written, counted)
+    zone = r"(Z|[+-]\d{2}:\d{2})\z"
+    zoned = f"CASE WHEN {time.text} RLIKE r'{zone}' THEN {time.text} ELSE {time.text} || 'Z' END"
+    seconds = f"regexp_replace({zoned}, r'^(.{{16}}){zone}', '$1:00$2')"
+    microseconds = rf"regexp_replace({seconds}, r'(\.\d{{6}})\d+', '$1')"
+    is_written = f"{time.text} RLIKE r'{_TIME}'"
+    written = f"CASE WHEN {is_written} THEN try_cast({microseconds} AS TIMESTAMP) END"
+    number = f"CASE WHEN {time.found} = 'BIGINT' THEN variant_get({time.value}, '$', 'bigint') END"
+    millis = f"timestamp_millis(least({number}, {_LAST_MILLISECOND}))"
+    return f"coalesce({written}, CASE WHEN {number} > 0 THEN {millis} END)"
 
 
-def _value(field: Field) -> Column:
+def _value(field: Field) -> str:
     """Yield the field in its declared type, null where it has another."""
     if field.type == "string":
         return field.text
-    return F.try_variant_get(field.value, "$", field.type)
+    return f"try_variant_get({field.value}, '$', '{field.type}')"
