@@ -11,7 +11,7 @@ help: ## list the targets
 setup: ## make .venv: Python, Java, packages, jars (about 900 MB, two minutes, once)
 	@scripts/setup.sh
 
-demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo, in two minutes
+demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 	@$(BIN)/tidemill demo --rate 150 $(ARGS)
 
 test: setup ## the tests, without their long forms

@@ -61,7 +61,7 @@ def fresh(spark: SparkSession, template: Path) -> TestLake:
 
 
 def test_any_schedule_gives_the_oracles_gold(spark: SparkSession, empty_lake: Path) -> None:
-    @settings(SETTINGS, max_examples=3)
+    @settings(SETTINGS, max_examples=4)
     @given(schedules(largest=12))
     def holds(batches: list[list[Event | str]]) -> None:
         lake, known = fresh(spark, empty_lake), []
@@ -76,7 +76,7 @@ def test_any_schedule_gives_the_oracles_gold(spark: SparkSession, empty_lake: Pa
 
 
 def test_any_schedule_gives_the_oracles_features(spark: SparkSession, empty_lake: Path) -> None:
-    @settings(SETTINGS, max_examples=6)
+    @settings(SETTINGS, max_examples=10)
     @given(schedules(largest=40))
     def holds(batches: list[list[Event | str]]) -> None:
         lake, known = fresh(spark, empty_lake), []

@@ -77,7 +77,6 @@ def from_bronze(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
     if not stop:
         for view in pipeline.definition.views:
             _refresh(pipeline, view.name)
-    watch.catch_up()
     watch.record()
     return watch.rows
 

@@ -107,7 +107,9 @@ class Watch:
             self.tell(rows)
 
     def record(self) -> None:
-        """Bring `tidemill_batches` up to date with what was told."""
+        """Tell of every commit, also one that no query made, and bring `tidemill_batches` up to
+        it."""
+        self.catch_up()
         metrics.append(self.pipeline.lake, self.rows[self._kept :])
         self._kept, self._recorded = len(self.rows), time.monotonic()
 
@@ -122,7 +124,6 @@ def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
         finish(name, pipeline, stop, watch)
     if not stop:
         pipeline.refresh()
-    watch.catch_up()
     watch.record()
     return watch.rows
 
@@ -165,7 +166,6 @@ def run(
     finally:
         for query in running.values():
             stop_after_batch(query)
-    watch.catch_up()
     watch.record()
     return watch.rows
 
