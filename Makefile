@@ -12,7 +12,7 @@ setup: ## make .venv: Python, Java, packages, jars (about 900 MB, two minutes, o
 	@scripts/setup.sh
 
 demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
-	@$(BIN)/tidemill demo --rate 150 $(ARGS)
+	@$(BIN)/tidemill demo --rate 60 $(ARGS)
 
 test: setup ## the tests, without their long forms
 	@$(BIN)/pytest -n 2 --dist loadfile -m "not full" $(ARGS)

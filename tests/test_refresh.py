@@ -14,7 +14,11 @@ import oracle
 from lakes import Event, Lakes, TestLake, at
 from tidemill import gold, ledger, pipeline, reconcile, refreshing
 from tidemill.errors import LedgerError, UsageError
+from tidemill.metrics import BatchRow
+from tidemill.pipeline import Pipeline
+from tidemill.running import Watch
 from tidemill.settings import Clock
+from tidemill.sources.generator import Generator
 
 
 def view_at(text: str, profile: str = "p", event_id: str | None = None) -> Event:
@@ -323,6 +327,24 @@ def test_the_wall_clock_refreshes_a_lake_without_an_event(lakes: Lakes) -> None:
     done = pipeline.refresh_view(lake.lake, "engagement", lake.clock, "wall")
     assert (done.committed, done.keys_changed, done.as_of) == (True, 0, at("10:05"))
     assert lake.different() == 0 and lake.gold() == {}
+
+
+def test_silent_minutes_are_recorded(lakes: Lakes) -> None:
+    """A refresh that no query made is told and recorded like a batch."""
+    lake = lakes.new(Clock(at("10:04:30")), follows="wall")
+    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    told: list[BatchRow] = []
+    watch = Watch(Pipeline(lake.lake, Generator(), lake.clock, "wall"), told.extend)
+    for minute in ("10:05", "10:06"):
+        pipeline.refresh_view(lake.lake, "engagement", Clock(at(minute)), "wall")
+    watch.record()
+    assert [row.query for row in told] == ["refresh", "refresh"]
+    recorded = lake.spark.table("tidemill_batches").orderBy("version").collect()
+    assert [(row["query"], row["as_of"].minute) for row in recorded] == [
+        ("feature", 5),
+        ("refresh", 6),
+        ("refresh", 7),
+    ]
 
 
 def test_the_wall_clock_never_takes_gold_back(lakes: Lakes) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Row
@@ -29,7 +31,7 @@ from tidemill.sources.events import Mix
 from tidemill.sources.generator import Generator
 
 BATCHES = 12
-PACE = 6.0  # seconds between releases of events: a stream, not a pile
+IN_FLIGHT = 2  # batches: one in feature while the next one is in land or clean
 TRIGGER = "1s"
 MIX = Mix(profiles=300, titles=20)
 
@@ -50,18 +52,20 @@ def demonstrate(
         rate=rate,
         minutes=minutes,
         minutes_per_batch=math.ceil(minutes / BATCHES),
-        seconds_per_batch=PACE,
         mix=MIX,
         now=opening.clock.at,
     )
     source.check(once=True)
     _introduce(show, opening, source)
     began, stop = time.monotonic(), Stop()
-    with open_lake(opening, definition, "tidemill demo") as lake:
-        source = replace(source, made_at=time.time())  # the first events are released now
-        pipeline = Pipeline(lake, source, opening.clock, "event")
+    with (
+        tempfile.TemporaryDirectory(prefix="tidemill-") as folder,
+        open_lake(opening, definition, "tidemill demo") as lake,
+    ):
+        source = replace(source, released_in=str(Path(folder) / "minutes"))
+        pipeline, tide = Pipeline(lake, source, opening.clock, "event"), Tide(source)
         with stop.on_signals():
-            rows = run(pipeline, stop, show.batches, until=lambda r: _drained(r, source))
+            rows = run(pipeline, stop, show.batches, until=tide.is_out)
         found = summary(pipeline, rows, time.monotonic() - began)
         _show_results(show, lake, definition, found)
     return {**found, "root": str(opening.place), "start": iso(first)}
@@ -88,17 +92,47 @@ def _introduce(show: Show, opening: Opening, source: Generator) -> None:
     show.say("[dim]starting Spark (a few seconds) ...[/dim]")
 
 
-def _drained(rows: Sequence[BatchRow], source: Generator) -> bool:
-    """Tell whether everything that the source has went through all three queries."""
+@dataclass
+class Tide:
+    """Lets the source's events come batch by batch, as fast as they go through: a stream, not a
+    pile."""
 
-    def total(query: str, name: str) -> int:
-        return sum(row.counts.get(name, 0) for row in rows if row.query == query)
+    source: Generator
+    released: int = 0
 
-    return (
-        total("land", "events") >= source.total
-        and total("clean", "events") == total("land", "events")
-        and total("feature", "events") == total("clean", "accepted")
-    )
+    def __post_init__(self) -> None:
+        """Let the first batch come."""
+        self._release()
+
+    def is_out(self, rows: Sequence[BatchRow]) -> bool:
+        """Tell whether every event went through all three queries; let the next batch come when
+        there is room for it."""
+        through = _through(rows)
+        minutes = self.source.minutes or 0
+        if self.released < minutes and through >= self._before(IN_FLIGHT - 1) and through:
+            self._release()
+        return through >= self.source.total
+
+    def _before(self, batches: int) -> int:
+        """Yield how many records were released so many batches ago."""
+        return self.source.before(max(0, self.released - batches * self.source.minutes_per_batch))
+
+    def _release(self) -> None:
+        self.released += self.source.minutes_per_batch
+        self.source.release(self.released)
+
+
+def _through(rows: Sequence[BatchRow]) -> int:
+    """Yield how many records went through all three queries, given what the batches told."""
+    left = sum(row.counts.get("events", 0) for row in rows if row.query == "feature")
+    records = 0
+    for row in rows:
+        if row.query == "clean":
+            left -= row.counts["accepted"]
+            if left < 0:
+                break
+            records += row.counts["events"]
+    return records
 
 
 def _show_results(

@@ -43,11 +43,11 @@ class BatchRow:
 
 def recorded(lake: Lake) -> dict[str, int]:
     """Yield, by table, the newest version that `tidemill_batches` tells of; -1 for none."""
-    ours = lake.spark.table(tables.batches().name).where(
-        F.col("pipeline") == lake.pipeline.pipeline
-    )
+    table, found = tables.batches().name, dict.fromkeys(_told_by(lake), -1)
+    if lake.untouched(table):
+        return found
+    ours = lake.spark.table(table).where(F.col("pipeline") == lake.pipeline.pipeline)
     newest = ours.groupBy("query", "view").agg(F.max("version").alias("version")).collect()
-    found = dict.fromkeys(_told_by(lake), -1)
     for row in newest:
         name = _table(lake, row["query"], row["view"])
         if name in found:
@@ -106,6 +106,8 @@ def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
 
 def _newer(lake: Lake, table: str, after: int) -> list[Commit]:
     """Yield the table's commits after a version, oldest first."""
+    if lake.untouched(table):
+        return []
     found = ledger.commits(lake.spark, table)
     if len(found) == RECENT and found[-1].version > after + 1:
         found = ledger.commits(lake.spark, table, None)

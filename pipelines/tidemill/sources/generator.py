@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,9 +41,8 @@ class Generator:
     `start` is a whole minute (no zone means UTC). None is the current hour, minus `minutes`
     where they end; it is fixed when the object is made, so a restart passes the first start
     again. `minutes=None` never ends: minutes come as the clock completes them, by `now` where
-    given. `rate` is records a minute, the mean of a day. With `seconds_per_batch` a batch's minutes
-    are released so long after the batch before, at any speed against event time; without it, all
-    at once.
+    given. `rate` is records a minute, the mean of a day. `released_in` is a file that holds how
+    many minutes may be read by now, for who lets the events come; without it, all at once.
     """
 
     start: datetime | None = None
@@ -53,8 +52,7 @@ class Generator:
     minutes_per_batch: int = 130
     mix: Mix = field(default=DEFAULT_MIX)
     now: datetime | None = None
-    seconds_per_batch: float | None = None
-    made_at: float = field(default_factory=time.time, compare=False)
+    released_in: str | None = None
 
     def __post_init__(self) -> None:
         """Fix the start, in UTC."""
@@ -99,14 +97,23 @@ class Generator:
     @property
     def total(self) -> int:
         """How many records there are in all; 0 when it never ends."""
-        return records_before(self.first, self.minutes or 0, self.rate)
+        return self.before(self.minutes or 0)
+
+    def before(self, minute: int) -> int:
+        """Yield how many records there are before a minute, counted from the start."""
+        return records_before(self.first, minute, self.rate)
 
     def _released(self) -> int:
-        """Yield how many minutes the pace lets through by now."""
-        if self.seconds_per_batch is None or self.minutes is None:
+        if self.released_in is None:
             return self.minutes or 0
-        batches = 1 + int((time.time() - self.made_at) / self.seconds_per_batch)
-        return batches * self.minutes_per_batch
+        return int(Path(self.released_in).read_text(encoding="ascii"))
+
+    def release(self, minutes: int) -> None:
+        """Let the events of the first so many minutes be read; `released_in` tells where."""
+        file = Path(str(self.released_in))
+        new = file.with_suffix(".new")
+        new.write_text(str(minutes), encoding="ascii")
+        new.replace(file)  # whoever reads it finds a whole number
 
     def records(self, minute: int) -> list[str]:
         """Yield the raw payloads of one minute, counted from the start."""
@@ -218,7 +225,7 @@ def _arrow(generator: Generator, minute: int) -> pa.RecordBatch:
     import pyarrow as pa
 
     payloads = generator.records(minute)
-    first = records_before(generator.first, minute, generator.rate)
+    first = generator.before(minute)
     offsets = range(first, first + len(payloads))
     at = generator.first + timedelta(minutes=minute)
     columns: dict[str, Any] = {
