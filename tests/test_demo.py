@@ -22,7 +22,8 @@ def source(tmp_path: Path) -> Generator:
 
 
 def clean(batch: int, events: int, accepted: int) -> BatchRow:
-    return BatchRow("clean", "g", batch, NOW, batch, counts={"events": events, "accepted": accepted})
+    counts = {"events": events, "accepted": accepted}
+    return BatchRow("clean", "g", batch, NOW, batch, counts=counts)
 
 
 def feature(batch: int, events: int) -> BatchRow:
