@@ -46,7 +46,10 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show logs, and whole e
 ClockName = Annotated[
     str | None, typer.Option("--clock", help="event or wall.  [default: the pipeline's]")
 ]
-Mode = Annotated[str | None, typer.Option("--mode", help="How gold is refreshed: recompute.")]
+Mode = Annotated[
+    str | None,
+    typer.Option("--mode", help="auto, incremental or recompute.  [default: the pipeline's]"),
+]
 
 
 def example(line: str) -> str:

@@ -1,10 +1,11 @@
 """The gold layer: `refresh` brings a view's features to a point in time and merges only what
 changed.
 
-    buckets (batch <= b) ──features at as_of──┐
-                                              ├─ full outer diff ──► changed keys ──MERGE──► gold
-    gold ─────────────────────────────────────┘                      {refresh, batch, as_of, ...} +
-    txn
+    recompute:    buckets ──features at as_of──┐
+                  gold ────────────────────────┴─ full outer diff ─┐
+    incremental:  buckets that entered or left ──their sums──┐     ├─► changed keys ──MERGE──► gold
+                  gold of those keys ────────────────────────┴─────┘   {refresh, batch, as_of,
+                                                                        mode ...} + txn
 
 Gold says in the MERGE's own commit what it holds, so that gold = F(buckets where batch <= b, as_of)
 for every version with a ledger, whatever died when.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,15 +24,16 @@ from datetime import datetime
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill import ledger, tables
+from tidemill import ledger, tables, ways
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
-from tidemill.ledger import Standing
+from tidemill.ledger import Commit, Standing
 from tidemill.settings import iso
 from tidemill.silver import cached
 from tidemill.statements import statement
+from tidemill.ways import Way
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +58,13 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class _Aim:
-    """What one try of a refresh is to bring gold to."""
+    """What one try of a refresh is to bring gold to, from where, and which way."""
 
     as_of: datetime
     batch: int
     standing: Standing
+    way: Way
+    buckets: int  # the bucket table's version, or an earlier one, that is read
     spent: Mapping[str, float]
 
 
@@ -70,40 +74,51 @@ def refresh(
     *,
     as_of: datetime | None,
     batch: int,
+    buckets: Sequence[Commit] = (),
     force: str | None = None,
     not_below: bool = False,
     spent: Mapping[str, float] | None = None,
 ) -> Refreshed:
-    """Bring gold to the buckets with `batch <= batch` at `as_of`, in one commit.
+    """Bring gold to the buckets with `batch <= batch` at `as_of`, in one commit, the way that the
+    pipeline wishes and that the ledgers allow (see `ways`).
 
     A commit is made when batch or as_of moved, or when the rows cannot be trusted (no readable
     ledger, RESTORE, another's change, another definition, `force`), and then always, even with no
     changed key. batch is never lowered; as_of only with `not_below` False. When another refresh
     wins the race, the ledger is read again and the rest, if any, is done; at most three times, then
-    LedgerError. `spent` are seconds of earlier steps, told in the ledger. An as_of of None (no
-    bucket yet) does nothing.
+    LedgerError. `buckets` are the bucket table's newest commits, read where not given; `spent` are
+    seconds of earlier steps, told in the ledger. An as_of of None (no bucket yet) does nothing.
     """
     started = time.monotonic()
+    name = tables.features(view).name
+    buckets = buckets or ledger.commits(lake.spark, tables.buckets(view).name)
     for attempt in range(TRIES):
-        gold = tables.features(view)
-        there = ledger.standing(lake.spark, gold.name, lake.generation, view.definition)
+        there = ledger.standing(lake.spark, name, lake.generation, view.definition)
         goal = _goal(there, as_of, batch, not_below)
         distrust = force or there.distrust
+        distrust = distrust or ways.distrust_of_buckets(lake.spark, view, there, buckets)
         if goal is None or (not distrust and goal == (there.as_of, there.batch)):
             return _unchanged(view, there, started)
-        if distrust:
-            log.info("%s is recomputed: %s", gold.name, distrust)
-        aim = _Aim(*goal, there, spent or {})
+        way = ways.choose(lake.spark, view, lake.pipeline.refresh, there, goal[0], distrust)
+        _say(name, way)
+        aim = _Aim(*goal, there, way, buckets[0].version, spent or {})
         changed = _merge_changes(lake, view, aim)
         if changed is not None:
             log.info("%s: %d keys changed at %s", view.name, changed, iso(aim.as_of))
             return _refreshed(view, aim, changed, started)
-        log.info("%s: another refresh won, try %d", gold.name, attempt + 1)
+        log.info("%s: another refresh won, try %d", name, attempt + 1)
     raise LedgerError(
         f"{TRIES} refreshes in a row lost against another writer",
-        where=tables.features(view).name,
+        where=name,
         expected="one writer: stop the other",
     )
+
+
+def _say(name: str, way: Way) -> None:
+    if way.drift:
+        log.error("%s was wrong in %d keys and is recomputed; please report this", name, way.drift)
+    elif way.why:
+        log.info("%s is recomputed: %s", name, way.why)
 
 
 def _goal(
@@ -122,11 +137,32 @@ def changes(lake: Lake, view: FeatureView, as_of: datetime, batch: int) -> DataF
     return lake.spark.sql(statement("changes", view), args={"as_of": as_of, "batch": batch})
 
 
+def moves(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
+    """Yield what `changes` does, from the bucket rows that moved since the ledger in `there`."""
+    assert there.as_of is not None
+    name = "incremental" if view.invertible else "affected"
+    args = {
+        "as_of": as_of,
+        "batch": batch,
+        "as_of_before": there.as_of,
+        "batch_before": there.batch,
+        "low": min(as_of, there.as_of),
+        "high": max(as_of, there.as_of),
+    }
+    return lake.spark.sql(statement(name, view), args=args)
+
+
+def _changes(lake: Lake, view: FeatureView, aim: _Aim) -> DataFrame:
+    if aim.way.mode == "recompute":
+        return changes(lake, view, aim.as_of, aim.batch)
+    return moves(lake, view, aim.standing, aim.as_of, aim.batch)
+
+
 def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
     """Merge and count what differs; None when another refresh took the number, or the table,
     first."""
     started = time.monotonic()
-    with cached(changes(lake, view, aim.as_of, aim.batch)) as changed:
+    with cached(_changes(lake, view, aim)) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
         counts: dict[str, int] = dict(changed.groupBy("action").count().collect())
         reach("refresh.changes_computed")
@@ -159,7 +195,8 @@ def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:
         "from_batch": aim.standing.batch,
         "batch": aim.batch,
         "as_of": iso(aim.as_of),
-        "mode": "recompute",
+        "buckets": aim.buckets,
+        **aim.way.told(),
         **({"earlier": True} if earlier else {}),
     }
 
@@ -187,7 +224,7 @@ def _in_commit(
 
 def _refreshed(view: FeatureView, aim: _Aim, changed: int, started: float) -> Refreshed:
     seconds = time.monotonic() - started
-    return Refreshed(view.name, aim.as_of, "recompute", aim.batch, changed, True, seconds)
+    return Refreshed(view.name, aim.as_of, aim.way.mode, aim.batch, changed, True, seconds)
 
 
 def _unchanged(view: FeatureView, there: Standing, started: float) -> Refreshed:

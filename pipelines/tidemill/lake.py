@@ -27,6 +27,7 @@ from tidemill.tables import FORMAT, Table
 
 MARKER = "_tidemill.json"
 _GENERATION = "tidemill.generation"
+_SHIPPED_COUNTS = {"select_count", "highlight_count", "view_count"}
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:
     for view in pipeline.views:
         for name in ("status", "current"):
             _make_view(spark, f"{view.name}_{name}", statement(name, view))
-        if view.name == "engagement":
+        if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:
             _make_view(spark, "engagement_minute_counts", statement("minute_counts", view))
 
 

@@ -11,7 +11,7 @@ A ledger is the commit's user metadata, JSON. Commits without one that move no d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -90,9 +90,12 @@ def appends(found: Iterable[Commit], generation: str) -> Iterator[Commit]:
     return (c for c in found if c.ledger and c.ledger["generation"] == generation)
 
 
-def newest_append(spark: SparkSession, table: str, generation: str) -> Commit | None:
-    """Yield the generation's newest append, reading the whole history only when it is not near."""
-    found = commits(spark, table)
+def newest_append(
+    spark: SparkSession, table: str, generation: str, recent: Sequence[Commit] | None = None
+) -> Commit | None:
+    """Yield the generation's newest append, reading the whole history only when it is not among
+    `recent`, the newest commits, which are read where not given."""
+    found = recent or commits(spark, table)
     if len(found) == RECENT and not any(appends(found, generation)):
         found = commits(spark, table, None)
     return next(appends(found, generation), None)

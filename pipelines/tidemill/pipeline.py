@@ -134,7 +134,15 @@ def refresh_view(
     wall = follows == "wall"
     as_of = clock.minute_end() if wall else silver.event_as_of(there)
     spent = {"append": round(there.seconds, 3)} if there.seconds else {}
-    return gold.refresh(lake, view, as_of=as_of, batch=there.batch, not_below=wall, spent=spent)
+    return gold.refresh(
+        lake,
+        view,
+        as_of=as_of,
+        batch=there.batch,
+        buckets=there.commits,
+        not_below=wall,
+        spent=spent,
+    )
 
 
 def claim(lake: Lake, query: str, source: Source) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill import gold, ledger, metrics, silver, tables
+from tidemill import gold, ledger, metrics, silver, tables, ways
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
 from tidemill.settings import iso
-from tidemill.statements import statement
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,12 @@ def reconcile(lake: Lake, view: FeatureView, version: int | None = None) -> Reco
         told, at = there.ledger, there.version
     else:
         told, at = _ledger_of(lake, name, version), version
-    rows = lake.spark.read.option("versionAsOf", at).table(name)
-    rows.createOrReplaceTempView("gold_rows")
     if told is None:
-        left = rows.count()
+        left = lake.spark.read.option("versionAsOf", at).table(name).count()
         return Reconciled(view.name, None, -1, at, left, left)
     as_of, batch = ledger.instant(told["as_of"]), int(told["batch"])
-    text = statement("differences", view)
-    row = lake.spark.sql(text, args={"as_of": as_of, "batch": batch}).collect()[0]
-    return Reconciled(view.name, iso(as_of), batch, at, row["keys"], row["different"])
+    keys, different = ways.compare(lake.spark, view, at, as_of, batch)
+    return Reconciled(view.name, iso(as_of), batch, at, keys, different)
 
 
 def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -171,12 +171,13 @@ def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: table
 
 @dataclass(frozen=True)
 class Bucketed:
-    """What the bucket table holds after a batch: its newest batch, and the start of its newest
-    bucket."""
+    """What the bucket table holds after a batch: its newest batch, the start of its newest bucket,
+    and its newest commits as they were read before the batch."""
 
     batch: int
     newest: datetime | None
     seconds: float = 0.0
+    commits: Sequence[ledger.Commit] = ()
 
 
 def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) -> Bucketed:
@@ -186,19 +187,21 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    newest_append = _newest(lake, tables.buckets(view))
-    before = _bucketed(lake, view, newest_append)
+    table = tables.buckets(view)
+    commits = ledger.commits(lake.spark, table.name)
+    newest_append = ledger.newest_append(lake.spark, table.name, lake.generation, commits)
+    before = _bucketed(lake, view, newest_append, commits)
     with cached(buckets_of(batch, batch_id, view)) as rows:
-        told = _told_of_buckets(rows, tables.buckets(view), before)
+        told = _told_of_buckets(rows, table, before)
         reach("feature.buckets_computed")
         if not told["events"]:
             return replace(before, seconds=time.monotonic() - started)
-        table = tables.buckets(view)
         appended = append(lake, table, rows, batch_id, told, newest_append).ledger
     reach("feature.buckets_written")
     log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
     newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
-    return Bucketed(max(batch_id, before.batch), newest, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return replace(before, batch=max(batch_id, before.batch), newest=newest, seconds=seconds)
 
 
 def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
@@ -210,19 +213,26 @@ def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame
 
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     """Yield what the bucket table says it holds; from its rows when its log says nothing."""
-    return _bucketed(lake, view, _newest(lake, tables.buckets(view)))
+    name = tables.buckets(view).name
+    commits = ledger.commits(lake.spark, name)
+    newest = ledger.newest_append(lake.spark, name, lake.generation, commits)
+    return _bucketed(lake, view, newest, commits)
 
 
 def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
     return ledger.newest_append(lake.spark, table.name, lake.generation)
 
 
-def _bucketed(lake: Lake, view: FeatureView, commit: ledger.Commit | None) -> Bucketed:
-    if commit is not None and commit.ledger is not None:
-        return Bucketed(int(commit.ledger["batch"]), _time(commit.ledger.get("newest")))
+def _bucketed(
+    lake: Lake, view: FeatureView, newest: ledger.Commit | None, commits: Sequence[ledger.Commit]
+) -> Bucketed:
+    if newest is not None and newest.ledger is not None:
+        told = newest.ledger
+        return Bucketed(int(told["batch"]), _time(told.get("newest")), commits=commits)
     table = lake.spark.table(tables.buckets(view).name)
     row = table.agg(F.max("batch"), _epoch(F.max("bucket_start"))).collect()[0]
-    return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]))
+    batch = -1 if row[0] is None else row[0]
+    return Bucketed(batch, of_epoch(row[1]), commits=commits)
 
 
 def _told_of_buckets(rows: DataFrame, table: tables.Table, before: Bucketed) -> dict[str, Any]:

@@ -8,7 +8,7 @@ in; they are bound by name (`:as_of`) when a statement runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -17,6 +17,7 @@ from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.view import Column
+from tidemill.features.windows import Window
 
 _HERE = Path(__file__).parent
 _CLAUSE = re.compile(r"^-- clause: (\w+)\n", re.MULTILINE)
@@ -63,9 +64,7 @@ def _lists(view: FeatureView) -> dict[str, str]:
         "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),
         "either_keys": _comma(f"coalesce(fresh.{k}, gold.{k}) AS {k}" for k in keys),
         "gold_is_absent": f"gold.{keys[0]} IS NULL",
-        "partials": _comma(
-            f"{p.aggregate.bucket.format(where=p.where)} AS {p.name}" for p in view.partials
-        ),
+        "partials": _comma(f"{p.bucket} AS {p.name}" for p in view.partials),
         "partial_names": _comma(p.name for p in view.partials),
         "horizon": str(view.horizon.minutes),
         "horizon_and_hour": str(view.horizon.minutes + 60),
@@ -81,11 +80,50 @@ def _lists(view: FeatureView) -> dict[str, str]:
         "is_empty": _and(f"{c.name} IS NOT DISTINCT FROM {_empty(c)}" for c in columns),
         "empty_rows_leave": "TRUE" if view.when_empty == "delete" else "FALSE",
         "assignments": _comma(f"{c.name} = changed.{c.name}" for c in columns),
+        "signs": _comma(_sign(w) for w in view.windows),
+        "edges": "\n    OR ".join(_edge(w) for w in view.windows),
+        "any_sign": " OR ".join(f"{_sign_name(w)} <> 0" for w in view.windows),
+        "differences": _comma(
+            f"sum({c.partial.name} * {_sign_name(c.window)}) AS {c.name}" for c in columns
+        ),
+        "any_difference": " OR ".join(f"{c.name} <> 0" for c in columns),
+        "sums": _comma(f"sum({c.name}) AS {c.name}" for c in columns),
+        "delta_is_gold": _and(f"delta.{k} = gold.{k}" for k in keys),
+        "affected_is_bucket": _and(f"affected.{k} = buckets.{k}" for k in keys),
+        "affected_is_gold": _and(f"affected.{k} = gold.{k}" for k in keys),
         "changed_columns": _comma(
             f"changed.{name}" for name in (*keys, *(c.name for c in columns))
         ),
     }
-    return {**lists, "features_statement": _inner(Template(_text("features")).substitute(lists))}
+    parts = {f"{name}_statement": _finished(name, lists) for name in ("features", "moved")}
+    return {**lists, **parts}
+
+
+def _finished(name: str, lists: Mapping[str, str]) -> str:
+    return _inner(Template(_text(name)).substitute(lists))
+
+
+def _sign(window: Window) -> str:
+    """Yield the SQL that tells what a bucket row does to a window: 1 enters, -1 leaves, 0
+    neither."""
+    now = _in_window(window, ":as_of")
+    before = f"batch <= :batch_before AND {_in_window(window, ':as_of_before')}"
+    return f"CAST({now} AS INT) - CAST({before} AS INT) AS {_sign_name(window)}"
+
+
+def _in_window(window: Window, as_of: str) -> str:
+    start = f"{as_of} - INTERVAL '{window.minutes}' MINUTE"
+    return f"bucket_start >= {start} AND bucket_start < {as_of}"
+
+
+def _sign_name(window: Window) -> str:
+    return f"_sign_{window.text}"
+
+
+def _edge(window: Window) -> str:
+    """Yield the SQL condition for a bucket to be where the window's start passed."""
+    length = f"INTERVAL '{window.minutes}' MINUTE"
+    return f"(bucket_start >= :low - {length} AND bucket_start < :high - {length})"
 
 
 def _value(column: Column) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
+from tidemill.features.view import Partial
 
 FORMAT = "1"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
@@ -112,7 +113,7 @@ def events(pipeline: PipelineDefinition) -> Table:
 def buckets(view: FeatureView) -> Table:
     """Yield the table of minute buckets: append only, one partial column per aggregate."""
     partials = (
-        Column(p.name, p.aggregate.type, f"{p.aggregate.name} of events where {p.where}", False)
+        Column(p.name, view.type_of(p), _comment(p), p.aggregate.empty == "NULL")
         for p in view.partials
     )
     return Table(
@@ -136,10 +137,9 @@ def features(view: FeatureView) -> Table:
     values = (
         Column(
             c.name,
-            c.partial.aggregate.type,
-            f"{c.partial.aggregate.name} of events where {c.partial.where}, "
-            f"in [as_of - {c.window.text}, as_of), exact at the minute",
-            False,
+            view.type_of(c.partial),
+            f"{_comment(c.partial)}, in [as_of - {c.window.text}, as_of), exact at the minute",
+            c.partial.aggregate.empty == "NULL",
         )
         for c in view.columns
     )
@@ -159,6 +159,11 @@ def features(view: FeatureView) -> Table:
             "delta.enableDeletionVectors": "false",
         },
     )
+
+
+def _comment(partial: Partial) -> str:
+    of = f"{partial.input} of " if partial.input else ""
+    return f"{partial.aggregate.name} of {of}events where {partial.where}"
 
 
 def batches() -> Table:

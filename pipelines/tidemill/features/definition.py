@@ -26,6 +26,7 @@ from tidemill.features.windows import duration
 
 SHIPPED = Path(__file__).parent.parent / "definitions"
 LARGEST_FILE = 256 * 1024
+Mode = Literal["recompute", "incremental", "auto"]
 
 
 def _is_duration(text: str) -> str:
@@ -79,7 +80,7 @@ class PipelineDefinition(_Declared):
     source: Annotated[FilesSource | GeneratorSource, Field(discriminator="kind")]
     clock: Literal["event", "wall"] = "event"
     triggers: Triggers = Triggers()
-    refresh: Literal["recompute"] = "recompute"
+    refresh: Mode = "auto"
     max_files_per_trigger: int = Field(default=1000, ge=1)
     history: Duration = "400d"
     views: tuple[FeatureView, ...] = Field(min_length=1)

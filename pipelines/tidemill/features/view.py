@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tidemill.errors import DefinitionError
-from tidemill.features.aggregates import AGGREGATES, COUNT, Aggregate
+from tidemill.features.aggregates import AGGREGATES, COUNT, MAX, MIN, Aggregate
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.windows import Window
 
@@ -42,11 +42,20 @@ ColumnType = Literal["string", "bigint", "double", "boolean"]
 
 @dataclass(frozen=True)
 class Partial:
-    """A column of the bucket table: one aggregate over the events that meet `where`."""
+    """A column of the bucket table: one aggregate over the events that meet `where`.
+
+    `input` is the event's column that the aggregate takes, None where it takes none.
+    """
 
     name: str
     aggregate: Aggregate
     where: str
+    input: str | None = None
+
+    @property
+    def bucket(self) -> str:
+        """The SQL that makes the partial of a bucket's events."""
+        return self.aggregate.bucket.format(where=self.where, input=self.input)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ class Feature(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     aggregate: str
+    input: Identifier | None = None
     column: Identifier | None = None
     values: tuple[Identifier, ...] = ()
     windows: tuple[Window, ...] = ()
@@ -90,15 +100,26 @@ class Feature(BaseModel):
     def partials(self) -> Iterator[Partial]:
         """Yield the bucket columns, in the order of the values."""
         aggregate = AGGREGATES[self.aggregate]
+        name = f"{self.input}_{aggregate.name}" if self.input else aggregate.name
         if not self.values:
-            yield Partial(aggregate.name, aggregate, "TRUE")
+            yield Partial(name, aggregate, "TRUE", self.input)
         for value in self.values:
-            yield Partial(f"{value}_{aggregate.name}", aggregate, f"{self.column} = '{value}'")
+            yield Partial(f"{value}_{name}", aggregate, f"{self.column} = '{value}'", self.input)
 
 
 def count() -> Feature:
     """Yield the feature that counts events."""
     return Feature(aggregate=COUNT.name)
+
+
+def min_(column: str) -> Feature:
+    """Yield the feature that is the smallest value of `column`; null over an empty window."""
+    return Feature(aggregate=MIN.name, input=column)
+
+
+def max_(column: str) -> Feature:
+    """Yield the feature that is the largest value of `column`; null over an empty window."""
+    return Feature(aggregate=MAX.name, input=column)
 
 
 def _read_feature(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,9 +130,12 @@ def _read_feature(data: Mapping[str, Any]) -> dict[str, Any]:
     if name not in AGGREGATES:
         raise ValueError(f"unknown aggregate {name!r}{did_you_mean(name, AGGREGATES)}")
     options = data[name] or {}
-    if not isinstance(options, Mapping) or set(options) - {"by"}:
-        raise ValueError(f"{name} takes 'by: {{column: [values]}}', found {options!r}")
-    return {"aggregate": name, **_read_by(options.get("by")), "windows": _read_over(data)}
+    if isinstance(options, str):
+        options = {"of": options}
+    if not isinstance(options, Mapping) or set(options) - {"of", "by"}:
+        raise ValueError(f"{name} takes 'of: column, by: {{column: [values]}}', found {options!r}")
+    by, windows = _read_by(options.get("by")), _read_over(data)
+    return {"aggregate": name, "input": options.get("of"), **by, "windows": windows}
 
 
 def _read_by(by: Any) -> dict[str, Any]:
@@ -165,7 +189,8 @@ class FeatureView(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> FeatureView:
-        for column in (*self.keys, *(f.column for f in self.features if f.column)):
+        named = (c for f in self.features for c in (f.column, f.input) if c)
+        for column in (*self.keys, *named):
             if column not in self.event_schema:
                 hint = did_you_mean(column, self.event_schema)
                 raise ValueError(f"unknown column {column!r} in view {self.name}{hint}")
@@ -190,6 +215,20 @@ class FeatureView(BaseModel):
             for window in feature.windows
         ]
         return tuple(sorted(cells, key=lambda cell: -cell.window.length))
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows, longest first."""
+        return tuple(dict.fromkeys(column.window for column in self.columns))
+
+    @property
+    def invertible(self) -> bool:
+        """Whether what leaves a window can be subtracted from every feature."""
+        return all(partial.aggregate.invertible for partial in self.partials)
+
+    def type_of(self, partial: Partial) -> str:
+        """Yield the SQL type of a partial, which is also that of its features."""
+        return partial.aggregate.type or self.event_schema[str(partial.input)].upper()
 
     @property
     def horizon(self) -> Window:
@@ -238,6 +277,9 @@ def _refuse_reserved(view: FeatureView) -> None:
             raise ValueError(f"a {feature.aggregate} of view {view.name} has no windows: add over")
         if feature.column and view.event_schema[feature.column] != "string":
             raise ValueError(f"'by' takes a string column, {feature.column!r} is none")
+        if (AGGREGATES[feature.aggregate].type is None) != (feature.input is not None):
+            takes = "no column" if feature.input else "a column: of"
+            raise ValueError(f"{feature.aggregate} of view {view.name} takes {takes}")
 
 
 def _refuse_twice(what: str, names: Iterable[str]) -> None:

@@ -1,0 +1,112 @@
+"""Which way gold is brought up to date, and why.
+
+    recompute     read the longest window, compare every key: the reference, first build and repair
+    incremental   read what entered and left the windows since gold's ledger, change those keys
+    auto          incremental; once a day of as_of gold is compared with the recompute first
+
+Either way gives the same rows. The incremental one starts from what gold's ledger says, so it is
+taken only where that can be trusted; what the ledger's rules say of recompute stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidemill import ledger, tables
+from tidemill.features import FeatureView
+from tidemill.features.definition import Mode
+from tidemill.ledger import Commit, Standing
+from tidemill.settings import iso
+from tidemill.statements import statement
+
+CHECK_EVERY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Way:
+    """The mode of a refresh, `why` it is a recompute where incremental was asked for, and
+    `checked`, the as_of at which gold was last held against a recompute."""
+
+    mode: str
+    checked: datetime | None
+    why: str | None = None
+    drift: int = 0
+
+    def told(self) -> dict[str, Any]:
+        """Yield what the ledger keeps of it."""
+        return {
+            "mode": self.mode,
+            **({"checked": iso(self.checked)} if self.checked else {}),
+            **({"why": self.why} if self.why else {}),
+            **({"drift": self.drift} if self.drift else {}),
+        }
+
+
+def choose(
+    spark: SparkSession,
+    view: FeatureView,
+    wished: Mode,
+    there: Standing,
+    as_of: datetime,
+    distrust: str | None,
+) -> Way:
+    """Yield the way to bring gold from where it stands to `as_of`.
+
+    `distrust` says why gold's ledger cannot be built on, if it cannot. With `auto`, a gold that was
+    not checked for a day of as_of is compared with the recompute first; `drift` is then the number
+    of keys that differ, and more than 0 leads to a recompute.
+    """
+    if wished == "recompute" or distrust:
+        return Way("recompute", as_of, None if wished == "recompute" else distrust)
+    assert there.as_of is not None and there.ledger is not None
+    moved = abs(as_of - there.as_of)
+    if moved * (len(view.windows) + 1) >= view.horizon.length:
+        return Way("recompute", as_of, f"as_of moves by {moved}, which is not less to read")
+    checked = there.ledger.get("checked")
+    checked = ledger.instant(checked) if checked else None
+    if wished == "incremental" or (checked and abs(as_of - checked) < CHECK_EVERY):
+        return Way("incremental", checked)
+    drift = compare(spark, view, there.version, there.as_of, there.batch)[1]
+    if drift:
+        return Way("recompute", as_of, f"the check found {drift} keys that differ", drift)
+    return Way("incremental", as_of)
+
+
+def distrust_of_buckets(
+    spark: SparkSession, view: FeatureView, there: Standing, found: Sequence[Commit]
+) -> str | None:
+    """Say why the bucket rows that gold was made of may not be the same today; None when they are.
+
+    `found` are the bucket table's newest commits. Appends of ours add rows, which the next refresh
+    reads as new; anything else that changed rows since then (DELETE, RESTORE, a foreign write) was
+    never subtracted from gold.
+    """
+    name = tables.buckets(view).name
+    after = int((there.ledger or {}).get("buckets", -1))
+    if after < 0:
+        return f"the ledger names no version of {name}"
+    if found[-1].version > after + 1:
+        found = ledger.commits(spark, name, None)
+    if found[-1].version > after + 1:
+        return f"the history of {name} after version {after} is gone"
+    for commit in found:
+        if commit.version > after and commit.moves_data and not commit.ledger:
+            return f"{commit.operation} at version {commit.version} of {name} carries no ledger"
+    return None
+
+
+def compare(
+    spark: SparkSession, view: FeatureView, version: int, as_of: datetime, batch: int
+) -> tuple[int, int]:
+    """Compare a version of gold with the recompute at (batch, as_of); yield how many keys are not
+    empty on either side, and how many of them have an unequal feature."""
+    rows = spark.read.option("versionAsOf", version).table(tables.features(view).name)
+    rows.createOrReplaceTempView("gold_rows")
+    text = statement("differences", view)
+    row = spark.sql(text, args={"as_of": as_of, "batch": batch}).collect()[0]
+    return row["keys"], row["different"]

@@ -1,0 +1,49 @@
+-- affected: what changes asks for, of the keys alone of which a row moved; for any feature.
+-- grain:      one row per changed keys; action is insert, update or delete
+-- input:      ${view}_buckets and ${view}_features; an absent row and an empty one mean the same
+-- parameters: those of moved
+WITH moved AS (
+${moved_statement}
+),
+affected AS (
+  SELECT DISTINCT
+    ${keys}
+  FROM moved
+  WHERE ${any_sign}
+),
+horizon AS (
+  SELECT *
+  FROM ${view}_buckets AS buckets
+  LEFT SEMI JOIN affected ON ${affected_is_bucket}
+  WHERE bucket_hour > :as_of - INTERVAL '${horizon_and_hour}' MINUTE
+    AND bucket_hour < :as_of
+    AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE
+    AND bucket_start < :as_of
+    AND batch <= :batch
+),
+fresh AS (
+  SELECT
+    ${keys},
+    ${features}
+  FROM horizon
+  GROUP BY
+    ${keys}
+),
+gold AS (
+  SELECT *
+  FROM ${view}_features AS gold
+  LEFT SEMI JOIN affected ON ${affected_is_gold}
+)
+SELECT
+  ${either_keys},
+  ${fresh_features},
+  CASE
+    WHEN ${gold_is_absent} THEN 'insert'
+    WHEN ${empty_rows_leave} AND ${fresh_is_empty} THEN 'delete'
+    ELSE 'update'
+  END AS action
+FROM fresh
+FULL OUTER JOIN gold
+  ON ${fresh_is_gold}
+WHERE ${differs}
+  OR (${empty_rows_leave} AND NOT ${gold_is_absent} AND ${fresh_is_empty})

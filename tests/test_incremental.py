@@ -1,0 +1,287 @@
+"""The incremental refresh: the same gold as a recompute, from the rows that moved alone."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from pyspark.sql import functions as F
+
+import oracle
+from lakes import Event, Lakes, TestLake, at
+from tidemill import failpoints, gold, ledger, pipeline, silver, tables, ways
+
+MINUTE = timedelta(minutes=1)
+COMMIT_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def view_at(text: str, profile: str = "p") -> Event:
+    return (None, profile, "g", "view", at(text))
+
+
+def wishing(lake: TestLake, mode: str) -> TestLake:
+    """The lake with another word for `refresh` in its definition."""
+    definition = lake.lake.pipeline.overridden({"refresh": mode})
+    lake.lake = replace(lake.lake, pipeline=definition)
+    return lake
+
+
+def refresh_at(lake: TestLake, as_of: datetime) -> gold.Refreshed:
+    batch = silver.bucketed(lake.lake, lake.view).batch
+    return gold.refresh(lake.lake, lake.view, as_of=as_of, batch=batch)
+
+
+def told(lake: TestLake) -> dict:
+    return lake.ledgers()[0]
+
+
+# -- any schedule --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_schedule_of_ticks_and_troubles(
+    seed: int, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Appends of any lateness, jumps to and fro, crashes, OPTIMIZE, modes: gold is the oracle's
+    after every step, and what a recompute says."""
+    choose, lake = random.Random(seed), lakes.new()
+    known: list[Event] = []
+    now = at("06:00")
+    for step in range(12):
+        wishing(lake, choose.choice(["auto", "incremental", "incremental", "recompute"]))
+        now += choose.choice([0, 1, 1, 2, 59, 61, 200]) * MINUTE
+        if step == 0 or choose.random() < 0.7:
+            new = [some_event(choose, now) for _ in range(choose.randint(1, 6))]
+            known += new
+            died = choose.choice([None, None, "feature.buckets_written", "refresh.merged"])
+            crash(monkeypatch, died, lambda new=new: lake.feed(new))
+            if died:
+                lake.feed(new, lake.batch)
+        else:
+            time = now + choose.choice([-700, -61, -1, 5, 61]) * MINUTE
+            died = choose.choice([None, "refresh.changes_computed"])
+            crash(monkeypatch, died, lambda time=time: refresh_at(lake, time))
+            refresh_at(lake, time)
+        if choose.random() < 0.3:
+            table = choose.choice(["buckets", "features"])
+            lake.spark.sql(f"OPTIMIZE engagement_{table}").collect()
+        as_of = ledger.instant(told(lake)["as_of"])
+        assert lake.gold() == oracle.features(known, as_of), f"step {step}: {told(lake)}"
+    assert lake.different() == 0
+    assert sum(t["mode"] == "incremental" for t in lake.ledgers()) >= 4
+
+
+def some_event(choose: random.Random, now: datetime) -> Event:
+    """An event in the minute before now, or late: by minutes, or around the windows' edges."""
+    late = choose.choice([1, 1, 1, 2, 30, 60, 61, 719, 720, 1439, 1440, 1441, 3000])
+    key, kind = choose.choice("pqr"), choose.choice(oracle.TYPES)
+    return (None, key, choose.choice("gh"), kind, now - late * MINUTE)
+
+
+def crash(monkeypatch: pytest.MonkeyPatch, point: str | None, step: Callable[[], object]) -> None:
+    """Run the step, which dies at the point when one is named."""
+    failpoints._reached.clear()
+    with monkeypatch.context() as failing:
+        failing.setenv(failpoints.VARIABLE, point or "")
+        if point is None:
+            step()
+            return
+        try:
+            step()
+        except failpoints.Injected:
+            return
+
+
+# -- what is read and written --------------------------------------------------------------------
+
+
+def test_a_tick_reads_what_moved_and_not_the_windows(lakes: Lakes) -> None:
+    #   an hour in every file, 25 hours; then one minute on: new 1, entering 1, leaving 3
+    lake = wishing(lakes.new(), "incremental")
+    hours = [at("20T09:30") + timedelta(hours=hour) for hour in range(25)]
+    lake.feed([(None, "p", "g", "view", hour) for hour in hours])
+    lake.feed([view_at("10:00")])
+    there = standing(lake)
+    lake.feed([view_at("10:01")])
+    assert told(lake)["mode"] == "incremental"
+    read = files(gold.moves(lake.lake, lake.view, there, at("10:02"), lake.batch))
+    assert len(files(lake.table("buckets"))) == 27
+    assert len(read) <= 3, "the new row's, and none of the hours without a window's end"
+    assert lake.different() == 0
+
+
+def files(frame) -> list[str]:
+    return [name for name in frame.inputFiles() if "engagement_buckets" in name]
+
+
+def standing(lake: TestLake) -> ledger.Standing:
+    name = tables.features(lake.view).name
+    return ledger.standing(lake.spark, name, lake.lake.generation, lake.view.definition)
+
+
+def test_a_tick_takes_few_jobs_and_two_commits(lakes: Lakes) -> None:
+    """One append, one MERGE; each table's history read once."""
+    lake = wishing(lakes.new(), "incremental")
+    for minute in range(3):  # the first is a recompute
+        lake.feed([view_at(f"10:0{minute}"), view_at(f"10:0{minute}", "q")])
+    spark = lake.spark.sparkContext
+    before = [ledger.commits(lake.spark, t, 1)[0].version for t in TICK_TABLES]
+    spark.setJobGroup("tick", "tick")
+    lake.feed([view_at("10:03"), view_at("10:03", "q")])
+    jobs = len(spark.statusTracker().getJobIdsForGroup("tick"))
+    spark.setJobGroup("rest", "rest")
+    after = [ledger.commits(lake.spark, t, 1)[0].version for t in TICK_TABLES]
+    assert told(lake)["mode"] == "incremental"
+    assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1]
+    assert jobs <= MOST_JOBS
+
+
+TICK_TABLES = ("engagement_buckets", "engagement_features")
+MOST_JOBS = 24
+
+
+# -- when it cannot be trusted -------------------------------------------------------------------
+
+
+def ticked(lakes: Lakes) -> TestLake:
+    """A lake whose next tick would be incremental."""
+    lake = wishing(lakes.new(), "incremental")
+    lake.feed([view_at("10:00"), view_at("10:00", "q")])
+    lake.feed([view_at("10:01")])
+    assert told(lake)["mode"] == "incremental"
+    return lake
+
+
+def test_rows_deleted_inside_a_window_lead_to_a_recompute(lakes: Lakes) -> None:
+    lake = ticked(lakes)
+    lake.spark.sql("DELETE FROM engagement_buckets WHERE profile_id = 'q'")
+    assert refresh_at(lake, at("10:03")).mode == "recompute"
+    assert told(lake)["why"] == "DELETE at version 3 of engagement_buckets carries no ledger"
+    assert list(lake.gold()) == [("p", "g")]
+    assert refresh_at(lake, at("10:04")).mode == "incremental"
+
+
+def test_upkeep_of_the_buckets_shows_no_new_rows(lakes: Lakes) -> None:
+    lake = ticked(lakes)
+    lake.spark.sql("OPTIMIZE engagement_buckets").collect()
+    done = refresh_at(lake, at("10:03"))
+    assert (done.mode, done.keys_changed) == ("incremental", 0)
+
+
+def test_a_long_jump_leads_to_a_recompute(lakes: Lakes) -> None:
+    lake = ticked(lakes)
+    assert refresh_at(lake, at("15:00")).mode == "incremental"
+    assert refresh_at(lake, at("21:00")).mode == "recompute"
+    assert told(lake)["why"].startswith("as_of moves by 6:00:00")
+    assert lake.different() == 0
+
+
+@pytest.mark.parametrize("wished", ["auto", "incremental"])
+def test_a_day_later_gold_is_checked(wished: str, lakes: Lakes) -> None:
+    """A wrong value under a ledger that says nothing of it is found by auto, and mended."""
+    lake = wishing(ticked(lakes), wished)
+    last = {name: value for name, value in told(lake).items() if name != "version"}
+    long_ago = {**last, "refresh": last["refresh"] + 1, "checked": "2026-11-20T10:00:00Z"}
+    lake.spark.conf.set(COMMIT_METADATA, json.dumps(long_ago))
+    lake.spark.sql("UPDATE engagement_features SET view_count_1d = 77 WHERE profile_id = 'q'")
+    lake.spark.conf.unset(COMMIT_METADATA)
+    refresh_at(lake, at("10:03"))
+    if wished == "auto":
+        assert (told(lake)["mode"], told(lake)["drift"]) == ("recompute", 1)
+        assert lake.different() == 0
+    else:
+        assert told(lake)["mode"] == "incremental" and lake.different() == 1
+
+
+def test_a_checked_gold_is_not_checked_again(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = wishing(ticked(lakes), "auto")
+    assert told(lake)["checked"] == "2026-11-21T10:01:00Z", "the recompute of the first batch"
+    monkeypatch.setattr(ways, "compare", lambda *a: pytest.fail("within a day"))
+    assert refresh_at(lake, at("10:03")).mode == "incremental"
+
+
+def test_delete_removes_the_row_that_became_empty(lakes: Lakes) -> None:
+    lake = wishing(lakes.new(views=[{**lakes.declared(), "when_empty": "delete"}]), "incremental")
+    lake.feed([view_at("20T10:00", "old"), view_at("09:59")])
+    refresh_at(lake, at("10:00"))
+    refresh_at(lake, at("10:01"))
+    assert told(lake)["mode"] == "incremental"
+    assert [row["profile_id"] for row in lake.table("features").collect()] == ["p"]
+
+
+# -- features that do not add up -----------------------------------------------------------------
+
+SPENT = {
+    "name": "engagement",
+    "keys": ["profile_id"],
+    "event_time": "event_timestamp",
+    "schema": {"profile_id": "string", "event_type": "string", "amount": "bigint"},
+    "features": [
+        {"min": "amount", "over": ["1h", "1d"]},
+        {"max": {"of": "amount", "by": {"event_type": ["view"]}}, "over": ["1h"]},
+        {"count": {}, "over": ["1h"]},
+    ],
+}
+Spending = tuple[str, str, int, datetime]
+
+
+def test_min_and_max_of_affected_keys_alone(lakes: Lakes) -> None:
+    lake = wishing(lakes.new(views=[SPENT]), "incremental")
+    known: list[Spending] = []
+    batches: list[list[Spending]] = [
+        [
+            ("p", "view", 5, at("09:00")),
+            ("p", "select", 3, at("09:30")),
+            ("q", "view", 9, at("09:30")),
+        ],
+        [("p", "view", 4, at("10:00"))],
+        [("p", "view", 1, at("09:59")), ("r", "select", 2, at("10:01"))],
+        [("r", "view", 7, at("10:30"))],  # p's 3 and q's 9 leave the hour
+        [("q", "view", 8, at("20T11:00")), ("p", "select", 6, at("11:00"))],
+    ]
+    for batch in batches:
+        known += batch
+        feed_spending(lake, batch)
+        assert spent(lake) == brute(known, ledger.instant(told(lake)["as_of"]))
+    assert {t["mode"] for t in lake.ledgers()[:4]} == {"incremental"}
+    assert told(lake)["changed"] == 1, "p alone: nothing of q and r entered or left"
+    for as_of in (at("11:31"), at("10:45"), at("12:05")):
+        refresh_at(lake, as_of)
+        assert spent(lake) == brute(known, as_of)
+    assert lake.different() == 0
+
+
+def feed_spending(lake: TestLake, batch: Iterable[Spending]) -> None:
+    lake.batch += 1
+    schema = "profile_id STRING, event_type STRING, amount BIGINT, event_timestamp TIMESTAMP"
+    frame = lake.spark.createDataFrame(list(batch), schema).coalesce(1)
+    pipeline.feature_batch(frame, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
+
+
+def spent(lake: TestLake) -> dict[str, tuple]:
+    names = ("amount_min_1d", "amount_min_1h", "view_amount_max_1h", "count_1h")
+    rows = lake.table("features").where(F.col("amount_min_1d").isNotNull()).collect()
+    return {row["profile_id"]: tuple(row[name] for name in names) for row in rows}
+
+
+def brute(known: Iterable[Spending], as_of: datetime) -> dict[str, tuple]:
+    found: dict[str, tuple] = {}
+    for key in {event[0] for event in known}:
+        day, hour = (
+            [e for e in known if e[0] == key and as_of - length <= e[3] < as_of]
+            for length in (timedelta(days=1), timedelta(hours=1))
+        )
+        if day:
+            views = [e[2] for e in hour if e[1] == "view"]
+            amounts = [e[2] for e in hour]
+            found[key] = (
+                min(e[2] for e in day),
+                min(amounts, default=None),
+                max(views, default=None),
+                len(hour),
+            )
+    return found
