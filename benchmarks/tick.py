@@ -4,9 +4,10 @@
                      ──tick──► append ─► query and diff ─► MERGE            1 cold, then warm ones
                      ──bare──► the same rows by a plain append and a plain MERGE, nothing else
 
-After every tick gold is compared with DuckDB's count of the generated events; only when all are
-equal are times printed. `--small` is a tenth of it; `--write` puts the table into
-docs/benchmarks.md.
+Two copies of the loaded lake take turns, one refreshed by `recompute`, one by `incremental`. After
+every tick each gold is compared with DuckDB's count of the generated events; only when all are
+equal are times printed. `--size small` is a tenth of `medium`, `large` ten times; `--write` puts
+the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,8 +32,8 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemill import gold, ledger, pipeline
 from tidemill import lake as lakes
-from tidemill import ledger, pipeline
 from tidemill.features.definition import load
 from tidemill.lake import Lake
 from tidemill.session import session
@@ -57,8 +58,12 @@ class Size:
     events_per_tick: int
 
 
-FULL = Size(events=500_000, keys=50_000, events_per_tick=5_000)
-SMALL = Size(events=50_000, keys=5_000, events_per_tick=500)
+SIZES = {
+    "small": Size(events=50_000, keys=5_000, events_per_tick=500),
+    "medium": Size(events=500_000, keys=50_000, events_per_tick=5_000),
+    "large": Size(events=5_000_000, keys=200_000, events_per_tick=20_000),
+}
+MODES = ("recompute", "incremental")
 
 
 @dataclass(frozen=True)
@@ -128,9 +133,9 @@ def write_events(folder: Path, size: Size, ticks: int) -> None:
         )
 
 
-def wrong_keys(gold: DataFrame, events: Path, batches: int) -> int:
+def wrong_keys(gold_rows: DataFrame, events: Path, batches: int) -> int:
     """Count the keys whose features are not what DuckDB counts straight from the events."""
-    found = gold.select("profile_id", "gti", *COLUMNS).toArrow()  # noqa: F841 (DuckDB reads it)
+    found = gold_rows.select("profile_id", "gti", *COLUMNS).toArrow()  # noqa: F841 (DuckDB reads it)
     files = [f"{events}/{batch}.parquet" for batch in range(batches + 1)]
     counts = ",\n".join(
         f"count(*) FILTER (event_type = '{kind}' AND event_timestamp >= as_of - "
@@ -160,8 +165,9 @@ def wrong_keys(gold: DataFrame, events: Path, batches: int) -> int:
 # -- ticks ---------------------------------------------------------------------------------------
 
 
-def open_lake(folder: Path) -> Lake:
-    return lakes.open_for_writing(session(), Place(folder / "lake"), load("engagement"))
+def open_lake(folder: Path, mode: str) -> Lake:
+    definition = load("engagement").overridden({"refresh": mode})
+    return lakes.open_for_writing(session(), Place(folder / mode), definition)
 
 
 def feed(lake: Lake, folder: Path, batch: int) -> float:
@@ -174,37 +180,40 @@ def feed(lake: Lake, folder: Path, batch: int) -> float:
 
 def load_lake(folder: Path) -> None:
     """Bring in the 25 hours, and copy both tables, in their layout, for the bare writes."""
-    lake = open_lake(folder)
+    lake = open_lake(folder, MODES[0])
     feed(lake, folder, 0)
     copy(lake.spark, folder, BUCKETS, "bare_buckets", partition=["bucket_hour"])
     copy(lake.spark, folder, GOLD, "bare_features", partition=[])
     lake.spark.stop()
+    shutil.copytree(folder / MODES[0], folder / MODES[1])
 
 
 def copy(spark: SparkSession, folder: Path, source: str, name: str, partition: list[str]) -> None:
     feed_on = "true" if source == GOLD else "false"
     writer = spark.table(source).write.format("delta").partitionBy(*partition)
     writer = writer.option("delta.enableChangeDataFeed", feed_on)
-    writer.option("delta.enableDeletionVectors", "false").save(str(folder / "lake" / name))
+    writer.option("delta.enableDeletionVectors", "false").save(str(folder / name))
 
 
 def tick(lake: Lake, folder: Path, batch: int) -> Tick:
     """Run one tick, the check and the bare writes; only the first is the tick."""
-    spark = lake.spark
+    spark, mode = lake.spark, lake.pipeline.refresh
+    lakes.register(spark, lake.place)
+    there = gold_standing(lake)
     before = versions(spark)
-    group = f"tick-{batch}"
+    group = f"tick-{batch}-{mode}"
     spark.sparkContext.setJobGroup(group, group)
     total = feed(lake, folder, batch)
     jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     spark.sparkContext.setJobGroup("measure", "measure")
-    gold = spark.table(GOLD)
-    wrong = wrong_keys(gold, folder / "events", batch)
+    rows = spark.table(GOLD)
+    wrong = wrong_keys(rows, folder / "events", batch)
     if wrong:
         sys.exit(f"tick {batch}: {wrong} keys of gold are not what DuckDB counts; no times")
     commit = ledger.commits(spark, GOLD, 1)[0]
-    assert commit.ledger is not None
-    read = horizon(spark, ledger.instant(commit.ledger["as_of"]))
-    bare_append, bare_merge = bare(spark, folder, batch, commit.version)
+    assert commit.ledger is not None and commit.ledger["mode"] == mode
+    read = files_read(lake, there, ledger.instant(commit.ledger["as_of"]), batch)
+    bare_append, bare_merge = (0.0, 0.0) if mode == MODES[0] else bare(spark, folder, batch, commit)
     return Tick(
         total=total,
         append=commit.ledger["seconds"]["append"],
@@ -214,10 +223,10 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
         bare_merge=bare_merge,
         buckets_added=spark.table(BUCKETS).where(F.col("batch") == batch).count(),
         keys_changed=int(commit.ledger["changed"]),
-        rows_read=read.count(),
-        files_read=len(read.inputFiles()),
-        gold_rows=gold.count(),
-        gold_files=len(gold.inputFiles()),
+        rows_read=spark.read.parquet(*read).count(),
+        files_read=len(read),
+        gold_rows=rows.count(),
+        gold_files=len(rows.inputFiles()),
         jobs=jobs,
         commits=sum(versions(spark)) - sum(before),
     )
@@ -227,28 +236,37 @@ def versions(spark: SparkSession) -> list[int]:
     return [ledger.commits(spark, table, 1)[0].version for table in (BUCKETS, GOLD)]
 
 
-def horizon(spark: SparkSession, as_of: datetime) -> DataFrame:
-    """Yield the bucket rows that a recompute at `as_of` reads."""
-    day = as_of - timedelta(days=1)
-    hours = F.col("bucket_hour") > F.lit(day - timedelta(hours=1))
-    starts = (F.col("bucket_start") >= F.lit(day)) & (F.col("bucket_start") < F.lit(as_of))
-    return spark.table(BUCKETS).where(hours & starts)
+def gold_standing(lake: Lake) -> ledger.Standing:
+    view = lake.pipeline.views[0]
+    return ledger.standing(lake.spark, GOLD, lake.generation, view.definition)
 
 
-def bare(spark: SparkSession, folder: Path, batch: int, gold_version: int) -> tuple[float, float]:
+def files_read(lake: Lake, there: ledger.Standing, as_of: datetime, batch: int) -> list[str]:
+    """Yield the bucket files that the refresh to `as_of` opened."""
+    view = lake.pipeline.views[0]
+    if lake.pipeline.refresh == "recompute":
+        frame = gold.changes(lake, view, as_of, batch)
+    else:
+        frame = gold.moved(lake, view, there, as_of, batch)
+    return [name for name in frame.inputFiles() if BUCKETS in name]
+
+
+def bare(
+    spark: SparkSession, folder: Path, batch: int, commit: ledger.Commit
+) -> tuple[float, float]:
     """Write the tick's rows once more, plainly: yield the seconds of append and of MERGE."""
     rows, changed = f"{folder}/rows/{batch}", f"{folder}/changed/{batch}"
     spark.table(BUCKETS).where(F.col("batch") == batch).write.parquet(rows)
-    reader = spark.read.option("readChangeFeed", "true").option("startingVersion", gold_version)
+    reader = spark.read.option("readChangeFeed", "true").option("startingVersion", commit.version)
     after = reader.table(GOLD).where(F.col("_change_type").isin("insert", "update_postimage"))
     after.select(*spark.table(GOLD).columns).write.parquet(changed)
     spark.read.parquet(changed).createOrReplaceTempView("bare_changed")
     started = time.monotonic()
     writer = spark.read.parquet(rows).write.format("delta").mode("append")
-    writer.save(f"{folder}/lake/bare_buckets")
+    writer.save(f"{folder}/bare_buckets")
     appended = time.monotonic()
     spark.sql(
-        f"MERGE INTO delta.`{folder}/lake/bare_features` AS gold USING bare_changed AS changed "
+        f"MERGE INTO delta.`{folder}/bare_features` AS gold USING bare_changed AS changed "
         "ON gold.profile_id = changed.profile_id AND gold.gti = changed.gti "
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     ).collect()
@@ -258,51 +276,62 @@ def bare(spark: SparkSession, folder: Path, batch: int, gold_version: int) -> tu
 # -- the table -----------------------------------------------------------------------------------
 
 
-def report(size: Size, ticks: list[Tick]) -> str:
+def report(size: Size, ticks: dict[str, list[Tick]]) -> str:
     """Yield what was measured, as Markdown."""
-    cold, warm = ticks[0], ticks[1:]
     seconds = {
         "whole tick": "total",
         "- append of buckets": "append",
         "- query and diff": "diff",
         "- MERGE": "merge",
         "- the rest": "rest",
-        "bare append": "bare_append",
-        "bare MERGE": "bare_merge",
     }
     counts = {
         "bucket rows appended": "buckets_added",
         "keys changed": "keys_changed",
-        "bucket rows in the horizon": "rows_read",
-        "bucket files in the horizon": "files_read",
+        "bucket rows in the files read": "rows_read",
+        "bucket files read": "files_read",
         "rows of gold": "gold_rows",
-        "files of gold": "gold_files",
         "Spark jobs": "jobs",
         "commits": "commits",
     }
+    incremental = ticks["incremental"][1:]
+    bare = {"bare append": "bare_append", "bare MERGE": "bare_merge"}
     lines = [
         f"{size.events:,} events over 25 h, {size.keys:,} possible keys, "
-        f"{size.events_per_tick:,} events a tick; 1 cold and {len(warm)} warm ticks.",
+        f"{size.events_per_tick:,} events a tick; 1 cold and {len(incremental)} warm ticks each.",
         "",
         machine(),
         "",
-        "| seconds | cold | warm, median | warm, least to most |",
+        "| warm tick, median (least to most) | recompute | incremental | ratio |",
         "|---|---:|---:|---:|",
-        *(_row(name, field, cold, warm, "{:.2f}") for name, field in seconds.items()),
-        _row("whole tick / bare writes", "ratio", cold, warm, "{:.1f}x"),
+        *(_row(name, field, ticks, "{:.2f} s") for name, field in seconds.items()),
+        *(_row(name, field, ticks, "{:,.0f}") for name, field in counts.items()),
         "",
-        "| per tick | cold | warm, median | warm, least to most |",
-        "|---|---:|---:|---:|",
-        *(_row(name, field, cold, warm, "{:,.0f}") for name, field in counts.items()),
+        f"The cold tick: recompute {ticks['recompute'][0].total:.1f} s, incremental "
+        f"{ticks['incremental'][0].total:.1f} s.",
+        "",
+        "| the same rows, plainly | median (least to most) |",
+        "|---|---:|",
+        *(f"| {name} | {_told(incremental, field, '{:.2f} s')} |" for name, field in bare.items()),
+        f"| incremental tick / bare writes | {_told(incremental, 'ratio', '{:.1f}x')} |",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(name: str, field: str, cold: Tick, warm: list[Tick], form: str) -> str:
-    values = [getattr(each, field) for each in warm]
-    told = (getattr(cold, field), statistics.median(values), min(values), max(values))
-    first, middle, least, most = map(form.format, told)
-    return f"| {name} | {first} | {middle} | {least} to {most} |"
+def _row(name: str, field: str, ticks: dict[str, list[Tick]], form: str) -> str:
+    cells = [_told(ticks[mode][1:], field, form) for mode in MODES]
+    pairs = zip(
+        *([getattr(each, field) for each in ticks[mode][1:]] for mode in MODES), strict=True
+    )
+    ratios = [before / after for before, after in pairs if after]
+    ratio = f"{statistics.median(ratios):.1f}x" if ratios else ""
+    return f"| {name} | {' | '.join(cells)} | {ratio} |"
+
+
+def _told(ticks: list[Tick], field: str, form: str) -> str:
+    values = [getattr(each, field) for each in ticks]
+    middle, least, most = map(form.format, (statistics.median(values), min(values), max(values)))
+    return middle if least == most else f"{middle} ({least} to {most})"
 
 
 def machine() -> str:
@@ -319,9 +348,8 @@ def machine() -> str:
     )
 
 
-def write(table: str, size: Size) -> None:
+def write(table: str, name: str) -> None:
     """Replace the size's part of the document."""
-    name = "small" if size == SMALL else "full"
     begin, end = f"<!-- tick {name} -->\n", f"<!-- end of tick {name} -->\n"
     text = DOCUMENT.read_text(encoding="utf-8")
     head, tail = text.split(begin)[0], text.split(end)[1]
@@ -333,7 +361,7 @@ LOAD = os.getloadavg()[0]
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--small", action="store_true", help="a tenth, in less than a minute")
+    options.add_argument("--size", choices=SIZES, default="small", help="how much there is")
     options.add_argument("--ticks", type=int, default=5, help="warm ticks, 5 or more")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     options.add_argument("--load", type=Path, help=argparse.SUPPRESS)
@@ -341,18 +369,22 @@ def main() -> None:
     if asked.load:
         load_lake(asked.load)
         return
-    size, folder = SMALL if asked.small else FULL, Path(tempfile.mkdtemp(prefix="tidemill-tick-"))
+    size, folder = SIZES[asked.size], Path(tempfile.mkdtemp(prefix="tidemill-tick-"))
+    ticks: dict[str, list[Tick]] = {mode: [] for mode in MODES}
     try:
         write_events(folder / "events", size, asked.ticks + 1)
         subprocess.run([sys.executable, __file__, "--load", str(folder)], check=True)
-        lake = open_lake(folder)
-        ticks = [tick(lake, folder, batch) for batch in range(1, asked.ticks + 2)]
+        opened = [open_lake(folder, mode) for mode in MODES]
+        for batch in range(1, asked.ticks + 2):
+            for lake in opened:
+                ticks[lake.pipeline.refresh].append(tick(lake, folder, batch))
+                print(f"tick {batch} {lake.pipeline.refresh}: equal to DuckDB", file=sys.stderr)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"gold is equal to DuckDB's count after each of {len(ticks)} ticks\n")
+    print(f"gold is equal to DuckDB's count after each of {asked.ticks + 1} ticks of each mode\n")
     print(table := report(size, ticks))
     if asked.write:
-        write(table, size)
+        write(table, asked.size)
 
 
 if __name__ == "__main__":

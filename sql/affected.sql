@@ -1,20 +1,12 @@
--- affected: what changes asks for, of the keys alone of which a row moved; for any feature.
+-- affected: what changes asks for, of the affected keys alone; for any feature.
 -- grain:      one row per changed keys; action is insert, update or delete
--- input:      ${view}_buckets and ${view}_features; an absent row and an empty one mean the same
--- parameters: those of moved
-WITH moved AS (
-${moved_statement}
-),
-affected AS (
-  SELECT DISTINCT
-    ${keys}
-  FROM moved
-  WHERE ${any_sign}
-),
-horizon AS (
+-- input:      ${view}_moved, the result of affected_keys as a temporary view, ${view}_buckets and
+--             ${view}_features; an absent row and an empty one mean the same
+-- parameters: :as_of TIMESTAMP, :batch BIGINT, as in features
+WITH horizon AS (
   SELECT *
   FROM ${view}_buckets AS buckets
-  LEFT SEMI JOIN affected ON ${affected_is_bucket}
+  LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_bucket}
   WHERE bucket_hour > :as_of - INTERVAL '${horizon_and_hour}' MINUTE
     AND bucket_hour < :as_of
     AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE
@@ -32,7 +24,7 @@ fresh AS (
 gold AS (
   SELECT *
   FROM ${view}_features AS gold
-  LEFT SEMI JOIN affected ON ${affected_is_gold}
+  LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_gold}
 )
 SELECT
   ${either_keys},

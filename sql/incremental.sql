@@ -1,33 +1,20 @@
--- incremental: what changes asks for, from the rows that moved alone; for features that add up.
+-- incremental: what changes asks for, gold's values and what to add to them; for features that add up.
 -- grain:      one row per changed keys; action is insert, update or delete
--- input:      ${view}_buckets, and ${view}_features as its ledger says
--- parameters: those of moved
-WITH moved AS (
-${moved_statement}
-),
-delta AS (
-  SELECT
-    ${keys},
-    ${differences}
-  FROM moved
-  GROUP BY
-    ${keys}
-  HAVING ${any_difference}
-),
-summed AS (
+-- input:      ${view}_moved, the result of delta as a temporary view, and ${view}_features
+WITH summed AS (
   SELECT
     ${keys},
     max(known) AS known,
     ${sums}
   FROM (
-    SELECT *, 0 AS known FROM delta
+    SELECT *, 0 AS known FROM ${view}_moved
     UNION ALL
     SELECT
       ${keys},
       ${feature_names},
       1 AS known
     FROM ${view}_features AS gold
-    LEFT SEMI JOIN delta ON ${delta_is_gold}
+    LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_gold}
   )
   GROUP BY
     ${keys}

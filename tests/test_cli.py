@@ -289,7 +289,7 @@ def test_refresh_json(small: Small, tmp_path: Path) -> None:
     assert told == {
         "view": "engagement",
         "as_of": "2026-11-21T12:31:00Z",
-        "mode": "recompute",
+        "mode": "incremental",
         "batch": 0,
         "keys_changed": 2,
         "gold_version": 2,

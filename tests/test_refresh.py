@@ -149,7 +149,7 @@ def test_a_refresh_without_a_changed_key_commits_its_ledger(lakes: Lakes) -> Non
     assert refresh(lake, "10:05").keys_changed == 0
     told = lake.ledgers()[0]
     assert (told["refresh"], told["batch"], told["as_of"]) == (2, 0, "2026-11-21T10:05:00Z")
-    assert told["changed"] == 0 and told["mode"] == "recompute"
+    assert told["changed"] == 0 and told["mode"] == "incremental"
 
 
 def test_batch_is_never_lowered(lakes: Lakes) -> None:
@@ -427,7 +427,7 @@ def test_views_for_people(lakes: Lakes) -> None:
             "gold_version": 2,
             "batch": 1,
             "refresh": 2,
-            "mode": "recompute",
+            "mode": "incremental",
         }
     ]
     current = lake.table("current").select(F.unix_seconds("as_of"), "view_count_1h").collect()

@@ -137,10 +137,10 @@ def changes(lake: Lake, view: FeatureView, as_of: datetime, batch: int) -> DataF
     return lake.spark.sql(statement("changes", view), args={"as_of": as_of, "batch": batch})
 
 
-def moves(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
-    """Yield what `changes` does, from the bucket rows that moved since the ledger in `there`."""
+def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
+    """Yield the keys of which a bucket row entered or left a window since the ledger in `there`,
+    with what to add to each feature where features add up."""
     assert there.as_of is not None
-    name = "incremental" if view.invertible else "affected"
     args = {
         "as_of": as_of,
         "batch": batch,
@@ -149,20 +149,30 @@ def moves(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch
         "low": min(as_of, there.as_of),
         "high": max(as_of, there.as_of),
     }
+    name = "delta" if view.invertible else "affected_keys"
     return lake.spark.sql(statement(name, view), args=args)
 
 
-def _changes(lake: Lake, view: FeatureView, aim: _Aim) -> DataFrame:
+@contextmanager
+def _changed(lake: Lake, view: FeatureView, aim: _Aim) -> Iterator[DataFrame]:
+    """Yield the keys that differ, kept while they are read, computed the way that was chosen."""
     if aim.way.mode == "recompute":
-        return changes(lake, view, aim.as_of, aim.batch)
-    return moves(lake, view, aim.standing, aim.as_of, aim.batch)
+        with cached(changes(lake, view, aim.as_of, aim.batch)) as changed:
+            yield changed
+        return
+    with cached(moved(lake, view, aim.standing, aim.as_of, aim.batch)) as rows:
+        rows.createOrReplaceTempView(f"{view.name}_moved")
+        text = statement("incremental" if view.invertible else "affected", view)
+        found = lake.spark.sql(text, args={"as_of": aim.as_of, "batch": aim.batch})
+        with cached(found) as changed:
+            yield changed
 
 
 def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
     """Merge and count what differs; None when another refresh took the number, or the table,
     first."""
     started = time.monotonic()
-    with cached(_changes(lake, view, aim)) as changed:
+    with _changed(lake, view, aim) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
         counts: dict[str, int] = dict(changed.groupBy("action").count().collect())
         reach("refresh.changes_computed")

@@ -88,9 +88,8 @@ def _lists(view: FeatureView) -> dict[str, str]:
         ),
         "any_difference": " OR ".join(f"{c.name} <> 0" for c in columns),
         "sums": _comma(f"sum({c.name}) AS {c.name}" for c in columns),
-        "delta_is_gold": _and(f"delta.{k} = gold.{k}" for k in keys),
-        "affected_is_bucket": _and(f"affected.{k} = buckets.{k}" for k in keys),
-        "affected_is_gold": _and(f"affected.{k} = gold.{k}" for k in keys),
+        "moved_is_bucket": _and(f"moved.{k} = buckets.{k}" for k in keys),
+        "moved_is_gold": _and(f"moved.{k} = gold.{k}" for k in keys),
         "changed_columns": _comma(
             f"changed.{name}" for name in (*keys, *(c.name for c in columns))
         ),
