@@ -12,7 +12,7 @@ SELECT
   :batch AS batch,
   ${partials},
   timestamp_seconds(floor(unix_seconds(bucket_start) / 3600) * 3600) AS bucket_hour,
-  count(*) AS events
+  count(*) AS __events
 FROM cut
 GROUP BY
   ${keys},

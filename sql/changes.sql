@@ -1,5 +1,5 @@
 -- changes: the keys whose features differ from the gold table, with their new values.
--- grain:      one row per changed keys; action is insert, update or delete
+-- grain:      one row per changed keys; __action is insert, update or delete
 -- input:      ${view}_buckets and ${view}_features; an absent row and an empty one mean the same
 -- parameters: :as_of TIMESTAMP, :batch BIGINT, as in features
 WITH fresh AS (
@@ -12,7 +12,7 @@ SELECT
     WHEN ${gold_is_absent} THEN 'insert'
     WHEN ${empty_rows_leave} AND ${fresh_is_empty} THEN 'delete'
     ELSE 'update'
-  END AS action
+  END AS __action
 FROM fresh
 FULL OUTER JOIN ${view}_features AS gold
   ON ${fresh_is_gold}

@@ -1,18 +1,18 @@
 -- incremental: what changes asks for, gold's values and what to add to them; for features that add up.
--- grain:      one row per changed keys; action is insert, update or delete
+-- grain:      one row per changed keys; __action is insert, update or delete
 -- input:      ${view}_moved, the result of delta as a temporary view, and ${view}_features
 WITH summed AS (
   SELECT
     ${keys},
-    max(known) AS known,
+    max(__known) AS __known,
     ${sums}
   FROM (
-    SELECT *, 0 AS known FROM ${view}_moved
+    SELECT *, 0 AS __known FROM ${view}_moved
     UNION ALL
     SELECT
       ${keys},
       ${feature_names},
-      1 AS known
+      1 AS __known
     FROM ${view}_features AS gold
     LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_gold}
   )
@@ -23,8 +23,8 @@ SELECT
   ${keys},
   ${feature_names},
   CASE
-    WHEN known = 0 THEN 'insert'
+    WHEN __known = 0 THEN 'insert'
     WHEN ${empty_rows_leave} AND ${is_empty} THEN 'delete'
     ELSE 'update'
-  END AS action
+  END AS __action
 FROM summed

@@ -8,9 +8,9 @@ MERGE INTO ${view}_features AS gold
 USING ${view}_changes AS changed
 ON ${key_match}
 -- clause: delete
-WHEN MATCHED AND changed.action = 'delete' THEN DELETE
+WHEN MATCHED AND changed.__action = 'delete' THEN DELETE
 -- clause: update
-WHEN MATCHED AND changed.action = 'update' THEN UPDATE SET
+WHEN MATCHED AND changed.__action = 'update' THEN UPDATE SET
   ${assignments},
   updated_at = :as_of
 -- clause: insert

@@ -96,9 +96,9 @@ def refresh(
         there = ledger.standing(lake.spark, name, lake.generation, view.definition)
         goal = _goal(there, as_of, batch, not_below)
         distrust = force or there.distrust
-        distrust = distrust or ways.distrust_of_buckets(lake.spark, view, there, buckets)
         if goal is None or (not distrust and goal == (there.as_of, there.batch)):
             return _unchanged(view, there, started)
+        distrust = distrust or ways.distrust_of_buckets(lake.spark, view, there, buckets)
         way = ways.choose(lake.spark, view, lake.pipeline.refresh, there, goal[0], distrust)
         _say(name, way)
         aim = _Aim(*goal, there, way, buckets[0].version, spent or {})
@@ -174,7 +174,7 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
     started = time.monotonic()
     with _changed(lake, view, aim) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
-        counts: dict[str, int] = dict(changed.groupBy("action").count().collect())
+        counts: dict[str, int] = dict(changed.groupBy("__action").count().collect())
         reach("refresh.changes_computed")
         seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
         told = {**_told(lake, view, aim), "changed": sum(counts.values()), "seconds": seconds}

@@ -205,7 +205,7 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
 
 
 def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
-    """Yield one row per keys and minute, with the columns of the bucket table and `events`, a
+    """Yield one row per keys and minute, with the columns of the bucket table and `__events`, a
     count."""
     events.createOrReplaceTempView("batch_events")
     return events.sparkSession.sql(statement("buckets", view), args={"batch": batch_id})
@@ -237,7 +237,7 @@ def _bucketed(
 
 def _told_of_buckets(rows: DataFrame, table: tables.Table, before: Bucketed) -> dict[str, Any]:
     row: Row = rows.agg(
-        F.coalesce(F.sum("events"), F.lit(0)).alias("events"),
+        F.coalesce(F.sum("__events"), F.lit(0)).alias("events"),
         F.count("*").alias("buckets"),
         digest(table).alias("digest"),
         _epoch(F.max("bucket_start")).alias("newest"),

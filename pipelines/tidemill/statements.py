@@ -116,7 +116,7 @@ def _in_window(window: Window, as_of: str) -> str:
 
 
 def _sign_name(window: Window) -> str:
-    return f"_sign_{window.text}"
+    return f"__sign_{window.text}"
 
 
 def _edge(window: Window) -> str:

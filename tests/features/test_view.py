@@ -56,6 +56,7 @@ def test_when_empty_and_a_value_make_another_definition() -> None:
         ({"keys": ["k", "K"]}, "declared twice"),
         ({"keys": []}, "at least 1 item"),
         ({"keys": ["batch"]}, "Tidemill's own names"),
+        ({"keys": ["topic"]}, "Tidemill's own names"),
         ({"schema": {"event_type": "string"}}, "unknown column 'k'"),
         ({"schema": {"k": "string", "event_typ": "string"}}, "did you mean 'event_typ'"),
         ({"schema": {"k": "string", "event_type": "bigint"}}, "takes a string column"),

@@ -22,7 +22,8 @@ from tidemill.features.suggest import did_you_mean
 from tidemill.features.windows import Window
 
 RESERVED = frozenset(
-    "record_id event_id ingested_at batch event_hour bucket_start bucket_hour updated_at".split()
+    "record_id raw_payload topic partition offset source_ts ingested_at ingest_date reasons "
+    "event_id event_hour batch duplicate bucket_start bucket_hour updated_at".split()
 )
 COLUMN_TYPES = ("string", "bigint", "double", "boolean")
 
