@@ -66,7 +66,8 @@ class Case:
 
     @property
     def parameters(self) -> dict[str, object]:
-        readers = {"as_of": _time, "batch": int}
+        times = dict.fromkeys(("as_of", "as_of_before", "low", "high"), _time)
+        readers = {**times, "batch": int, "batch_before": int}
         return {name: read(self.said[name]) for name, read in readers.items() if name in self.said}
 
 
@@ -122,8 +123,11 @@ def test_a_file_says_what_it_yields(name: str) -> None:
 
 def _inherited(name: str) -> set[str]:
     """Parameters of a statement that stands inside this one."""
-    inside = "${features_statement}" in names()[name].read_text(encoding="utf-8")
-    return {"as_of", "batch"} if inside else set()
+    text = names()[name].read_text(encoding="utf-8")
+    found = {"as_of", "batch"} if "${features_statement}" in text else set()
+    if "${moved_statement}" in text:
+        found |= {"as_of", "batch", "as_of_before", "batch_before", "low", "high"}
+    return found
 
 
 @pytest.mark.parametrize("view", [SHIPPED, plays(), plays("delete")], ids=["shipped", "a", "b"])
