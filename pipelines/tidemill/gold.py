@@ -98,8 +98,8 @@ def refresh(
         distrust = force or there.distrust
         if goal is None or (not distrust and goal == (there.as_of, there.batch)):
             return _unchanged(view, there, started)
-        distrust = distrust or ways.distrust_of_buckets(lake.spark, view, there, buckets)
-        way = ways.choose(lake.spark, view, lake.pipeline.refresh, there, goal[0], distrust)
+        wished = lake.pipeline.refresh
+        way = ways.choose(lake.spark, view, wished, there, goal[0], distrust, buckets)
         _say(name, way)
         aim = _Aim(*goal, there, way, buckets[0].version, spent or {})
         changed = _merge_changes(lake, view, aim)

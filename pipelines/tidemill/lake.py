@@ -60,20 +60,21 @@ class Lake:
         """Tell whether any of the tables has rows or appends of this generation."""
         return any(self._holds(table.name) for table in found)
 
-    def untouched(self, table: str) -> bool:
-        """Tell whether nothing was committed since the table was made; for a folder's table a look
-        at its log's file names tells it, which costs no query."""
-        if self.place.root and not self.place.catalog:
-            log = self.place.root / table / "_delta_log"
-            if (log / f"{0:020}.json").exists() and not (log / f"{1:020}.json").exists():
-                return True
-        recent = ledger.commits(self.spark, table)
-        return len(recent) < ledger.RECENT and not any(commit.moves_data for commit in recent)
+    def is_as_made(self, table: str) -> bool:
+        """Tell, from the file names of a folder's log and without a query, that nothing was
+        committed since the table was made; False says nothing."""
+        if self.place.catalog or not self.place.root:
+            return False
+        log = self.place.root / table / "_delta_log"
+        return (log / f"{0:020}.json").exists() and not (log / f"{1:020}.json").exists()
 
     def _holds(self, table: str) -> bool:
-        if self.untouched(table):
+        if self.is_as_made(table):
             return False
-        appended = ledger.newest_append(self.spark, table, self.generation)
+        recent = ledger.commits(self.spark, table)
+        if len(recent) < ledger.RECENT and not any(commit.moves_data for commit in recent):
+            return False
+        appended = ledger.newest_append(self.spark, table, self.generation, recent)
         return appended is not None or not self.spark.table(table).isEmpty()
 
 

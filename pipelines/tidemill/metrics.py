@@ -44,7 +44,7 @@ class BatchRow:
 def recorded(lake: Lake) -> dict[str, int]:
     """Yield, by table, the newest version that `tidemill_batches` tells of; -1 for none."""
     table, found = tables.batches().name, dict.fromkeys(_told_by(lake), -1)
-    if lake.untouched(table):
+    if lake.is_as_made(table):
         return found
     ours = lake.spark.table(table).where(F.col("pipeline") == lake.pipeline.pipeline)
     newest = ours.groupBy("query", "view").agg(F.max("version").alias("version")).collect()
@@ -106,7 +106,7 @@ def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
 
 def _newer(lake: Lake, table: str, after: int) -> list[Commit]:
     """Yield the table's commits after a version, oldest first."""
-    if lake.untouched(table):
+    if lake.is_as_made(table):
         return []
     found = ledger.commits(lake.spark, table)
     if len(found) == RECENT and found[-1].version > after + 1:

@@ -91,4 +91,4 @@ def _refresh(pipeline: Pipeline, name: str) -> None:
     if as_of is None:
         found = ledger.commits(lake.spark, tables.features(view).name, None)
         as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)
-    gold.refresh(lake, view, as_of=as_of, batch=there.batch)
+    gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)

@@ -55,7 +55,7 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     there = silver.bucketed(lake, view)
     as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(there)
     batch = before.batch if before.as_of else there.batch
-    done = gold.refresh(lake, view, as_of=as_of, batch=batch, force="repair")
+    done = gold.refresh(lake, view, as_of=as_of, batch=batch, buckets=there.commits, force="repair")
     metrics.record(lake)
     return {**vars(reconcile(lake, view)), "repaired": done.keys_changed}
 

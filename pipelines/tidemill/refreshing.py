@@ -52,7 +52,7 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
     standing = ledger.standing(lake.spark, name, lake.generation, view.definition)
     if standing.as_of is not None and as_of < standing.as_of:
         _refuse_lost(lake, view, as_of)
-    return gold.refresh(lake, view, as_of=as_of, batch=there.batch)
+    return gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
 
 
 def _refuse_lost(lake: Lake, view: FeatureView, as_of: datetime) -> None:

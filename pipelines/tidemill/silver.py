@@ -171,13 +171,14 @@ def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: table
 
 @dataclass(frozen=True)
 class Bucketed:
-    """What the bucket table holds after a batch: its newest batch, the start of its newest bucket,
-    and its newest commits as they were read before the batch."""
+    """What the bucket table holds after a batch: its newest batch and the start of its newest
+    bucket; and, as they were read before the batch, its newest commits and append."""
 
     batch: int
     newest: datetime | None
+    commits: Sequence[ledger.Commit]
+    append: ledger.Commit | None
     seconds: float = 0.0
-    commits: Sequence[ledger.Commit] = ()
 
 
 def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) -> Bucketed:
@@ -187,16 +188,13 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    table = tables.buckets(view)
-    commits = ledger.commits(lake.spark, table.name)
-    newest_append = ledger.newest_append(lake.spark, table.name, lake.generation, commits)
-    before = _bucketed(lake, view, newest_append, commits)
+    table, before = tables.buckets(view), bucketed(lake, view)
     with cached(buckets_of(batch, batch_id, view)) as rows:
         told = _told_of_buckets(rows, table, before)
         reach("feature.buckets_computed")
         if not told["events"]:
             return replace(before, seconds=time.monotonic() - started)
-        appended = append(lake, table, rows, batch_id, told, newest_append).ledger
+        appended = append(lake, table, rows, batch_id, told, before.append).ledger
     reach("feature.buckets_written")
     log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
     newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
@@ -216,23 +214,15 @@ def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     name = tables.buckets(view).name
     commits = ledger.commits(lake.spark, name)
     newest = ledger.newest_append(lake.spark, name, lake.generation, commits)
-    return _bucketed(lake, view, newest, commits)
+    if newest is not None and newest.ledger is not None:
+        told = newest.ledger
+        return Bucketed(int(told["batch"]), _time(told.get("newest")), commits, newest)
+    row = lake.spark.table(name).agg(F.max("batch"), _epoch(F.max("bucket_start"))).collect()[0]
+    return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]), commits, newest)
 
 
 def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
     return ledger.newest_append(lake.spark, table.name, lake.generation)
-
-
-def _bucketed(
-    lake: Lake, view: FeatureView, newest: ledger.Commit | None, commits: Sequence[ledger.Commit]
-) -> Bucketed:
-    if newest is not None and newest.ledger is not None:
-        told = newest.ledger
-        return Bucketed(int(told["batch"]), _time(told.get("newest")), commits=commits)
-    table = lake.spark.table(tables.buckets(view).name)
-    row = table.agg(F.max("batch"), _epoch(F.max("bucket_start"))).collect()[0]
-    batch = -1 if row[0] is None else row[0]
-    return Bucketed(batch, of_epoch(row[1]), commits=commits)
 
 
 def _told_of_buckets(rows: DataFrame, table: tables.Table, before: Bucketed) -> dict[str, Any]:

@@ -54,15 +54,19 @@ def choose(
     there: Standing,
     as_of: datetime,
     distrust: str | None,
+    buckets: Sequence[Commit],
 ) -> Way:
     """Yield the way to bring gold from where it stands to `as_of`.
 
-    `distrust` says why gold's ledger cannot be built on, if it cannot. With `auto`, a gold that was
+    `distrust` says why gold's ledger cannot be built on, if it cannot; `buckets` are the bucket
+    table's newest commits. With `auto`, a gold that was
     not checked for a day of as_of is compared with the recompute first; `drift` is then the number
     of keys that differ, and more than 0 leads to a recompute.
     """
-    if wished == "recompute" or distrust:
-        return Way("recompute", as_of, None if wished == "recompute" else distrust)
+    if wished == "recompute":
+        return Way("recompute", as_of)
+    if why := distrust or _distrust_of_buckets(spark, view, there, buckets):
+        return Way("recompute", as_of, why)
     assert there.as_of is not None and there.ledger is not None
     moved = abs(as_of - there.as_of)
     if moved * (len(view.windows) + 1) >= view.horizon.length:
@@ -77,7 +81,7 @@ def choose(
     return Way("incremental", as_of)
 
 
-def distrust_of_buckets(
+def _distrust_of_buckets(
     spark: SparkSession, view: FeatureView, there: Standing, found: Sequence[Commit]
 ) -> str | None:
     """Say why the bucket rows that gold was made of may not be the same today; None when they are.
