@@ -124,10 +124,15 @@ def test_a_file_says_what_it_yields(name: str) -> None:
 def _inherited(name: str) -> set[str]:
     """Parameters of a statement that stands inside this one."""
     text = names()[name].read_text(encoding="utf-8")
-    found = {"as_of", "batch"} if "${features_statement}" in text else set()
-    if "${moved_statement}" in text:
-        found |= {"as_of", "batch", "as_of_before", "batch_before", "low", "high"}
-    return found
+    inside = re.findall(r"\$\{(\w+)_statement\}", text)
+    headers = "\n".join(
+        line
+        for part in inside
+        for line in names()[part].read_text(encoding="utf-8").splitlines()
+        if line.startswith("--")
+    )
+    told = set(re.findall(r":([a-z_]+)", headers))
+    return told.union(*map(_inherited, inside))
 
 
 @pytest.mark.parametrize("view", [SHIPPED, plays(), plays("delete")], ids=["shipped", "a", "b"])

@@ -8,7 +8,7 @@ in; they are bound by name (`:as_of`) when a statement runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -53,8 +53,8 @@ def _text(name: str) -> str:
 
 
 def _lists(view: FeatureView) -> dict[str, str]:
-    """Yield the lists that statements name; `features_statement` is the statement `features`
-    itself."""
+    """Yield the lists that statements name; `<name>_statement` is a statement that stands inside
+    others."""
     keys, columns = view.keys, view.columns
     lists = {
         "view": view.name,
@@ -88,18 +88,15 @@ def _lists(view: FeatureView) -> dict[str, str]:
         ),
         "any_difference": " OR ".join(f"{c.name} <> 0" for c in columns),
         "sums": _comma(f"sum({c.name}) AS {c.name}" for c in columns),
-        "moved_is_bucket": _and(f"moved.{k} = buckets.{k}" for k in keys),
+        "moved_is_horizon": _and(f"moved.{k} = horizon.{k}" for k in keys),
         "moved_is_gold": _and(f"moved.{k} = gold.{k}" for k in keys),
         "changed_columns": _comma(
             f"changed.{name}" for name in (*keys, *(c.name for c in columns))
         ),
     }
-    parts = {f"{name}_statement": _finished(name, lists) for name in ("features", "moved")}
-    return {**lists, **parts}
-
-
-def _finished(name: str, lists: Mapping[str, str]) -> str:
-    return _inner(Template(_text(name)).substitute(lists))
+    for name in ("horizon", "features", "moved", "diff"):  # each may stand inside a later one
+        lists[f"{name}_statement"] = _inner(Template(_text(name)).substitute(lists))
+    return lists
 
 
 def _sign(window: Window) -> str:
