@@ -81,7 +81,6 @@ class Tick:
     rows_read: int
     files_read: int
     gold_rows: int
-    gold_files: int
     jobs: int
     commits: int
 
@@ -199,7 +198,7 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
     """Run one tick, the check and the bare writes; only the first is the tick."""
     spark, mode = lake.spark, lake.pipeline.refresh
     lakes.register(spark, lake.place)
-    there = gold_standing(lake)
+    there = lake.standing(lake.pipeline.views[0])
     before = versions(spark)
     group = f"tick-{batch}-{mode}"
     spark.sparkContext.setJobGroup(group, group)
@@ -226,7 +225,6 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
         rows_read=spark.read.parquet(*read).count(),
         files_read=len(read),
         gold_rows=rows.count(),
-        gold_files=len(rows.inputFiles()),
         jobs=jobs,
         commits=sum(versions(spark)) - sum(before),
     )
@@ -234,11 +232,6 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
 
 def versions(spark: SparkSession) -> list[int]:
     return [ledger.commits(spark, table, 1)[0].version for table in (BUCKETS, GOLD)]
-
-
-def gold_standing(lake: Lake) -> ledger.Standing:
-    view = lake.pipeline.views[0]
-    return ledger.standing(lake.spark, GOLD, lake.generation, view.definition)
 
 
 def files_read(lake: Lake, there: ledger.Standing, as_of: datetime, batch: int) -> list[str]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import oracle
 from lakes import Event, Lakes, TestLake, at
-from tidemill import failpoints, gold, ledger, pipeline, silver, tables, ways
+from tidemill import failpoints, gold, ledger, pipeline, silver, ways
 
 MINUTE = timedelta(minutes=1)
 COMMIT_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -105,7 +105,7 @@ def test_a_tick_reads_what_moved_and_not_the_windows(lakes: Lakes) -> None:
     hours = [at("20T09:30") + timedelta(hours=hour) for hour in range(25)]
     lake.feed([(None, "p", "g", "view", hour) for hour in hours])
     lake.feed([view_at("10:00")])
-    there = standing(lake)
+    there = lake.lake.standing(lake.view)
     lake.feed([view_at("10:01")])
     assert told(lake)["mode"] == "incremental"
     read = files(gold.moved(lake.lake, lake.view, there, at("10:02"), lake.batch))
@@ -116,11 +116,6 @@ def test_a_tick_reads_what_moved_and_not_the_windows(lakes: Lakes) -> None:
 
 def files(frame) -> list[str]:
     return [name for name in frame.inputFiles() if "engagement_buckets" in name]
-
-
-def standing(lake: TestLake) -> ledger.Standing:
-    name = tables.features(lake.view).name
-    return ledger.standing(lake.spark, name, lake.lake.generation, lake.view.definition)
 
 
 def test_a_tick_takes_few_jobs_and_two_commits(lakes: Lakes) -> None:

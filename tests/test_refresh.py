@@ -231,9 +231,7 @@ def test_a_skipped_merge_is_noticed_and_done_again(
     """A first look that is out of date takes a number that was used: Delta skips in silence."""
     lake = lakes.new()
     lake.feed([view_at("10:00")])
-    old = ledger.standing(
-        lake.spark, "engagement_features", lake.lake.generation, lake.view.definition
-    )
+    old = lake.lake.standing(lake.view)
     refresh(lake, "10:05")
     looks = [replace(old, refresh=1)]
     real = ledger.standing
@@ -248,9 +246,7 @@ def test_a_lost_race_is_tried_three_times_and_no_more(
 ) -> None:
     lake = lakes.new()
     lake.feed([view_at("10:00")])
-    old = ledger.standing(
-        lake.spark, "engagement_features", lake.lake.generation, lake.view.definition
-    )
+    old = lake.lake.standing(lake.view)
     looks: list[int] = []
 
     def stale(*_: object) -> ledger.Standing:

@@ -93,7 +93,7 @@ def refresh(
     name = tables.features(view).name
     buckets = buckets or ledger.commits(lake.spark, tables.buckets(view).name)
     for attempt in range(TRIES):
-        there = ledger.standing(lake.spark, name, lake.generation, view.definition)
+        there = lake.standing(view)
         goal = _goal(there, as_of, batch, not_below)
         distrust = force or there.distrust
         if goal is None or (not distrust and goal == (there.as_of, there.batch)):

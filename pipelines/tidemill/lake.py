@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from tidemill import ledger, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import LakeError
+from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
 from tidemill.settings import Place
 from tidemill.statements import statement
@@ -47,6 +48,11 @@ class Lake:
     def app_id(self, table: Table) -> str:
         """Yield the Delta transaction's application: pipeline, table and generation."""
         return f"tidemill:{self.pipeline.pipeline}:{table.name}:{self.generation}"
+
+    def standing(self, view: FeatureView) -> ledger.Standing:
+        """Yield where the view's gold table stands."""
+        name = tables.features(view).name
+        return ledger.standing(self.spark, name, self.generation, view.definition)
 
     def checkpoint(self, query: str) -> Checkpoint:
         """Yield the checkpoint of `land`, `clean` or `feature`."""

@@ -34,7 +34,7 @@ def reconcile(lake: Lake, view: FeatureView, version: int | None = None) -> Reco
     """
     name = tables.features(view).name
     if version is None:
-        there = ledger.standing(lake.spark, name, lake.generation, view.definition)
+        there = lake.standing(view)
         told, at = there.ledger, there.version
     else:
         told, at = _ledger_of(lake, name, version), version

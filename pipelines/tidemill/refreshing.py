@@ -47,9 +47,7 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
     Buckets are kept for the pipeline's `history`: before oldest bucket + longest window a window
     may have lost a part, so an as_of earlier than gold's own is refused there.
     """
-    there = silver.bucketed(lake, view)
-    name = tables.features(view).name
-    standing = ledger.standing(lake.spark, name, lake.generation, view.definition)
+    there, standing = silver.bucketed(lake, view), lake.standing(view)
     if standing.as_of is not None and as_of < standing.as_of:
         _refuse_lost(lake, view, as_of)
     return gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)

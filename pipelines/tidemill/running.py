@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidemill import ledger, metrics, tables
+from tidemill import metrics
 from tidemill.errors import InputError, QueryError
 from tidemill.failures import explained
 from tidemill.features.windows import duration
@@ -193,8 +193,7 @@ def tick(pipeline: Pipeline) -> None:
     """Refresh each view whose ledger is older than the current minute."""
     lake, now = pipeline.lake, pipeline.clock.minute_end()
     for view in pipeline.definition.views:
-        gold = tables.features(view).name
-        there = ledger.standing(lake.spark, gold, lake.generation, view.definition)
+        there = lake.standing(view)
         if there.as_of is None or there.as_of < now:
             pipeline.refresh()
             return
@@ -244,10 +243,7 @@ def processing_time(text: str) -> Trigger:
 def summary(pipeline: Pipeline, rows: Sequence[BatchRow], seconds: float) -> dict[str, Any]:
     """Yield a run's totals: feature batches committed, clean's counts, keys changed over all
     refreshes."""
-    lake = pipeline.lake
-    view = pipeline.definition.views[0]
-    gold = tables.features(view).name
-    there = ledger.standing(lake.spark, gold, lake.generation, view.definition)
+    there = pipeline.lake.standing(pipeline.definition.views[0])
     cleaned = [row.counts for row in rows if row.query == "clean"]
     names = ("events", "accepted", "quarantined", "duplicates")
     return {

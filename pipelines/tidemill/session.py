@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import shutil
 import sys
@@ -103,6 +102,8 @@ def local_session(
     """
     for check in (machine.java(), machine.spark(), machine.delta()):
         _require(check)
+    from pyspark.logger import PySparkLogger
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     folder = _session_folder()
@@ -119,20 +120,10 @@ def local_session(
     }
     spark = _start(conf, None if verbose else folder / "spark.log")
     spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
-    if not verbose:
-        _leave_errors_to_their_catcher()
     for name in _PRINT_STACKS:
-        logging.getLogger(name).disabled = not verbose
+        PySparkLogger.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return spark
-
-
-def _leave_errors_to_their_catcher() -> None:
-    """Keep pyspark from printing an error of SQL as JSON on standard error when it raises it."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True
 
 
 def require_spark() -> None:
