@@ -282,6 +282,7 @@ def test_of_two_refreshes_at_once_one_wins(lakes: Lakes) -> None:
     assert errors == []
     times = [told["as_of"] for told in lake.ledgers()]
     assert times == ["2026-11-21T11:11:00Z", "2026-11-21T11:06:00Z"], "one commit for both"
+    assert lake.ledgers()[0]["mode"] == "incremental"
     assert lake.different() == 0
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from itertools import takewhile
 from pathlib import Path
 from string import Template
@@ -66,8 +66,8 @@ class Case:
 
     @property
     def parameters(self) -> dict[str, object]:
-        times = dict.fromkeys(("as_of", "as_of_before", "low", "high"), _time)
-        readers = {**times, "batch": int, "batch_before": int}
+        times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before"), _time)
+        readers = {**times, "batch": int, "batch_before": int, "hours": int}
         return {name: read(self.said[name]) for name, read in readers.items() if name in self.said}
 
 
@@ -77,14 +77,15 @@ def _time(text: str) -> datetime:
 
 def _types(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
-    declared = [*tables.buckets(view).columns, *tables.features(view).columns]
+    made = (tables.buckets(view), tables.hours(view), tables.features(view))
+    declared = [column for table in made for column in table.columns]
     event = {**{n: t.upper() for n, t in view.event_schema.items()}, view.event_time: "TIMESTAMP"}
     return {**event, **{column.name: column.type for column in declared}}
 
 
 def _give(spark: SparkSession, name: str, table: TextTable, view: FeatureView) -> None:
     types = _types(view)
-    readers = {"STRING": str, "BIGINT": int, "TIMESTAMP": _time}
+    readers = {"STRING": str, "BIGINT": int, "TIMESTAMP": _time, "DATE": date.fromisoformat}
     read = [readers[types[name]] for name in table.columns]
     rows = [[r(cell) for r, cell in zip(read, row, strict=True)] for row in table.rows]
     schema = ", ".join(f"{name} {types[name]}" for name in table.columns)
@@ -102,7 +103,8 @@ def test_a_case_yields_what_it_says(apart: SparkSession, path: Path) -> None:
     case = Case.read(path)
     for name, table in case.inputs.items():
         _give(apart, name, table, case.view)
-    frame = apart.sql(statement(case.said["statement"], case.view), args=case.parameters)
+    text = statement(case.said["statement"], case.view, by_hours="hours" in case.said)
+    frame = apart.sql(text, args=case.parameters)
     found = TextTable.of(frame.columns, frame.collect())
     assert found.columns == case.expected.columns
     difference = found.sorted().differences(case.expected.sorted())
@@ -137,8 +139,9 @@ def _inherited(name: str) -> set[str]:
 
 @pytest.mark.parametrize("view", [SHIPPED, plays(), plays("delete")], ids=["shipped", "a", "b"])
 @pytest.mark.parametrize("name", names())
-def test_a_finished_statement_parses_as_one(name: str, view: FeatureView) -> None:
-    text = statement(name, view)
+@pytest.mark.parametrize("by_hours", [False, True])
+def test_a_finished_statement_parses_as_one(name: str, view: FeatureView, by_hours: bool) -> None:
+    text = statement(name, view, by_hours=by_hours)
     assert "${" not in text
     if name == "minute_counts":  # Spark takes a keyword as a name here, sqlglot does not
         text = text.replace("AS select,", "AS `select`,")

@@ -208,6 +208,46 @@ def rebuild(
     _print(as_json, summary, lambda: show.summary(summary))
 
 
+@app.command(epilog=example("tidemill maintain engagement --dry-run"))
+def maintain(
+    pipeline: PipelineName,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what there is to do, and do nothing.")
+    ] = False,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Keep a lake small and quick: hour buckets, expiry, OPTIMIZE, VACUUM. Changes no feature."""
+    from tidemill import maintenance
+    from tidemill.opening import open_lake, read_lake
+
+    definition, started = load(pipeline), time.monotonic()
+    opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    show = _show(as_json)
+    if dry_run:
+        steps = maintenance.plan(read_lake(opening, definition), opening.clock)
+        told = [{"table": s.table, "action": s.action, "reason": s.reason} for s in steps]
+        for step in steps:
+            show.say(f"{step.action:<9} {step.table:<24} {step.reason}")
+    else:
+        with open_lake(opening, definition, f"tidemill maintain {pipeline}") as lake:
+            steps = maintenance.plan(lake, opening.clock)
+            told = [vars(done) for done in maintenance.maintain(lake, steps, show.done)]
+    found = {
+        "pipeline": definition.pipeline,
+        "dry_run": dry_run,
+        "steps": told,
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    words = "to do" if dry_run else "done"
+    _print(as_json, found, lambda: show.say(f"{len(told)} steps {words}"))
+
+
 @app.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
 def query(
     sql: Annotated[str, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.")],

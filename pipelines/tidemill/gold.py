@@ -13,21 +13,22 @@ for every version with a ledger, whatever died when.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from tidemill import ledger, tables, ways
+from tidemill import hours, ledger, tables, ways
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
+from tidemill.hours import Hours
 from tidemill.lake import Lake
 from tidemill.ledger import Commit, Standing
 from tidemill.settings import iso
@@ -38,9 +39,6 @@ from tidemill.ways import Way
 log = logging.getLogger(__name__)
 
 TRIES = 3
-_TXN_APP = "spark.databricks.delta.write.txnAppId"
-_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,7 @@ class _Aim:
     standing: Standing
     way: Way
     buckets: int  # the bucket table's version, or an earlier one, that is read
+    hours: Hours | None  # the hour buckets that are read, where there are
     spent: Mapping[str, float]
 
 
@@ -101,7 +100,8 @@ def refresh(
         wished = lake.pipeline.refresh
         way = ways.choose(lake.spark, view, wished, there, goal[0], distrust, buckets)
         _say(name, way)
-        aim = _Aim(*goal, there, way, buckets[0].version, spent or {})
+        by_hours = None if force else _hours_for(lake, view, way, goal[1], buckets)
+        aim = _Aim(*goal, there, way, buckets[0].version, by_hours, spent or {})
         changed = _merge_changes(lake, view, aim)
         if changed is not None:
             log.info("%s: %d keys changed at %s", view.name, changed, iso(aim.as_of))
@@ -131,10 +131,31 @@ def _goal(
     return as_of, max(batch, there.batch)
 
 
-def changes(lake: Lake, view: FeatureView, as_of: datetime, batch: int) -> DataFrame:
+def _hours_for(
+    lake: Lake, view: FeatureView, way: Way, batch: int, buckets: Sequence[Commit]
+) -> Hours | None:
+    """Yield the hour buckets to read; None where there are none, none is needed, or gold was found
+    wrong."""
+    adds_up = way.mode == "incremental" and view.invertible
+    return None if adds_up or way.drift else hours.usable(lake, view, batch, buckets)
+
+
+def changes(
+    lake: Lake, view: FeatureView, as_of: datetime, batch: int, by_hours: Hours | None = None
+) -> DataFrame:
     """Yield the keys whose features differ from gold, with their new values and the action to
-    take."""
-    return lake.spark.sql(statement("changes", view), args={"as_of": as_of, "batch": batch})
+    take; whole hours are read from `by_hours` where given."""
+    return _over_horizon("changes", lake, view, as_of, batch, by_hours)
+
+
+def _over_horizon(
+    name: str, lake: Lake, view: FeatureView, as_of: datetime, batch: int, by_hours: Hours | None
+) -> DataFrame:
+    args: dict[str, Any] = {"as_of": as_of, "batch": batch}
+    if by_hours:
+        hours.show(lake, view, by_hours)
+        args["hours"] = by_hours.batch
+    return lake.spark.sql(statement(name, view, by_hours=bool(by_hours)), args=args)
 
 
 def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
@@ -157,14 +178,13 @@ def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch
 def _changed(lake: Lake, view: FeatureView, aim: _Aim) -> Iterator[DataFrame]:
     """Yield the keys that differ, kept while they are read, computed the way that was chosen."""
     if aim.way.mode == "recompute":
-        with cached(changes(lake, view, aim.as_of, aim.batch)) as changed:
+        with cached(changes(lake, view, aim.as_of, aim.batch, aim.hours)) as changed:
             yield changed
         return
     with cached(moved(lake, view, aim.standing, aim.as_of, aim.batch)) as rows:
         rows.createOrReplaceTempView(f"{view.name}_moved")
-        text = statement("incremental" if view.invertible else "affected", view)
-        found = lake.spark.sql(text, args={"as_of": aim.as_of, "batch": aim.batch})
-        with cached(found) as changed:
+        name = "incremental" if view.invertible else "affected"
+        with cached(_over_horizon(name, lake, view, aim.as_of, aim.batch, aim.hours)) as changed:
             yield changed
 
 
@@ -177,20 +197,57 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
         counts: dict[str, int] = dict(changed.groupBy("__action").count().collect())
         reach("refresh.changes_computed")
         seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
-        told = {**_told(lake, view, aim), "changed": sum(counts.values()), "seconds": seconds}
-        text = statement("merge", view, clauses=counts.keys() or {"insert"})
-        with _in_commit(lake, view, aim.standing.refresh, told):
-            try:
-                merged = lake.spark.sql(text, args={"as_of": aim.as_of}).collect()
-            except PySparkException as error:
-                if not _lost_race(error):
-                    raise
-                return None
+        told = {**_told(lake, view, aim), "seconds": seconds}
+        done = merge(lake, view, counts, aim.as_of, told)
     reach("refresh.merged")
-    return sum(counts.values()) if merged else None
+    return done
 
 
-def _lost_race(error: PySparkException) -> bool:
+def merge(
+    lake: Lake,
+    view: FeatureView,
+    counts: Mapping[str, int],
+    as_of: datetime,
+    told: Mapping[str, Any],
+) -> int | None:
+    """MERGE the view `<view>_changes`, of which `counts` tells the rows by action, with `told` as
+    the commit's ledger; yield the keys changed, None when another took the refresh number, or
+    changed the table, first."""
+    told = {**told, "changed": sum(counts.values())}
+    text = statement("merge", view, clauses=counts.keys() or {"insert"})
+    txn = (lake.app_id(tables.features(view)), int(told["refresh"]))
+    with ledger.told(lake.spark, told, txn):
+        try:
+            merged = lake.spark.sql(text, args={"as_of": as_of}).collect()
+        except PySparkException as error:
+            if not lost_race(error):
+                raise
+            return None
+    return told["changed"] if merged else None
+
+
+def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
+    """Remove the rows of gold that have been empty since before a time, in a commit that holds what
+    gold held; yield how many, None when a refresh came first or has to."""
+    there = lake.standing(view)
+    if there.distrust or there.ledger is None or there.as_of is None:
+        return None
+    rows = lake.spark.sql(statement("emptied", view), args={"before": before})
+    with cached(rows):
+        rows.createOrReplaceTempView(f"{view.name}_changes")
+        counts = {"delete": rows.count()}
+        kept = {n: told for n, told in there.ledger.items() if n not in ("why", "drift")}
+        told = {
+            **kept,
+            "refresh": there.refresh,
+            "from_batch": there.batch,
+            "seconds": {},
+            ledger.UPKEEP: f"removed {counts['delete']} keys empty since {iso(before)}",
+        }
+        return merge(lake, view, counts, there.as_of, told) if counts["delete"] else 0
+
+
+def lost_race(error: PySparkException) -> bool:
     """Tell whether another commit came first: by its condition, or as Delta's Python words it."""
     condition = error.getCondition() or ""
     return condition.startswith("DELTA_CONCURRENT") or "[DELTA_CONCURRENT" in str(error)
@@ -209,27 +266,6 @@ def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:
         **aim.way.told(),
         **({"earlier": True} if earlier else {}),
     }
-
-
-@contextmanager
-def _in_commit(
-    lake: Lake, view: FeatureView, number: int, told: Mapping[str, object]
-) -> Iterator[None]:
-    """Let the next MERGE of the session carry the transaction and the ledger; then no other
-    write."""
-    spark: SparkSession = lake.spark
-    confs = {
-        _TXN_APP: lake.app_id(tables.features(view)),
-        _TXN_VERSION: str(number),
-        _METADATA: json.dumps(told),
-    }
-    try:
-        for name, value in confs.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name in confs:
-            spark.conf.unset(name)
 
 
 def _refreshed(view: FeatureView, aim: _Aim, changed: int, started: float) -> Refreshed:

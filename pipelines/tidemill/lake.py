@@ -177,7 +177,7 @@ def open_for_writing(spark: SparkSession, place: Place, pipeline: PipelineDefini
         create(spark, place, pipeline, table, generation)
     lake = _opened(spark, place, pipeline)
     for view in pipeline.views:
-        if _difference(spark, tables.features(view)):
+        if difference(spark, tables.features(view)):
             create(spark, place, pipeline, tables.features(view), generation, replace=True)
     make_views(spark, pipeline)
     return lake
@@ -290,16 +290,16 @@ def _properties(spark: SparkSession, table: Table) -> dict[str, str]:
 
 
 def _refuse_difference(spark: SparkSession, table: Table) -> None:
-    difference = _difference(spark, table)
-    if difference:
+    found = difference(spark, table)
+    if found:
         raise LakeError(
-            f"is not as the pipeline declares it: {difference}",
+            f"is not as the pipeline declares it: {found}",
             where=table.name,
             expected="the definition that made the table, or a new root",
         )
 
 
-def _difference(spark: SparkSession, table: Table) -> str:
+def difference(spark: SparkSession, table: Table) -> str:
     """Yield how the table's columns differ from the declaration, in words; empty when they do
     not."""
     found = {f.name: f.dataType.simpleString() for f in spark.table(table.name).schema}

@@ -1,8 +1,9 @@
 """Ledgers: what a table says, in its own commits, of how far it has read.
 
-    append to quarantine, events, buckets   {generation, batch, events, digest, newest ...} + Delta
-    txn = batch MERGE into gold                         {generation, definition, refresh, batch,
-    as_of, mode} + txn = refresh
+    append to quarantine, events, buckets   {generation, batch, digest ...}           txn: batch
+    append to hours                         {generation, batch, buckets, number ...}  txn: number
+    MERGE into gold                         {generation, batch, as_of, refresh ...}   txn: refresh
+    upkeep of buckets, hours, gold          the same, and what it did: {upkeep}
 
 A ledger is the commit's user metadata, JSON. Commits without one that move no data (OPTIMIZE, ALTER
 ...) are passed over.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -20,6 +22,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 RECENT = 20
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+UPKEEP = "upkeep"  # in a ledger: the commit is upkeep's, and what it did
 _MOVE_NO_DATA = (
     "OPTIMIZE",
     "VACUUM",
@@ -87,7 +93,46 @@ def _ledger(text: str | None) -> Mapping[str, Any] | None:
 
 def appends(found: Iterable[Commit], generation: str) -> Iterator[Commit]:
     """Yield those commits that are appends of this generation."""
-    return (c for c in found if c.ledger and c.ledger["generation"] == generation)
+    return (
+        c
+        for c in found
+        if c.ledger and c.ledger["generation"] == generation and UPKEEP not in c.ledger
+    )
+
+
+@contextmanager
+def told(
+    spark: SparkSession, found: Mapping[str, object], txn: tuple[str, int] | None = None
+) -> Iterator[None]:
+    """Let the next write of the session carry a ledger, and a transaction (application, number);
+    then no other write."""
+    confs = {_METADATA: json.dumps(found)}
+    if txn:
+        confs |= {_TXN_APP: txn[0], _TXN_VERSION: str(txn[1])}
+    try:
+        for name, value in confs.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name in confs:
+            spark.conf.unset(name)
+
+
+def changed_by_another(
+    spark: SparkSession, table: str, after: int, recent: Sequence[Commit]
+) -> str | None:
+    """Say which commit after a version moved rows and is not ours, None without one.
+
+    `recent` are the table's newest commits; more of them are read where they do not reach back.
+    """
+    missing = recent[-1].version - after - 1
+    found = recent if missing <= 0 else commits(spark, table, len(recent) + missing)
+    if found[-1].version > after + 1:
+        return f"the history of {table} after version {after} is gone"
+    for commit in found:
+        if commit.version > after and commit.moves_data and not commit.ledger:
+            return f"{commit.operation} at version {commit.version} of {table} carries no ledger"
+    return None
 
 
 def newest_append(

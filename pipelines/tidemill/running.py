@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from types import FrameType
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidemill import metrics
+from tidemill import maintenance, metrics
 from tidemill.errors import InputError, QueryError
 from tidemill.failures import explained
 from tidemill.features.windows import duration
@@ -114,6 +115,40 @@ class Watch:
         self._kept, self._recorded = len(self.rows), time.monotonic()
 
 
+@dataclass
+class Upkeep:
+    """Maintains the lake between batches, as often as the pipeline says: vacuum and tidy once a
+    day, the rest each time."""
+
+    pipeline: Pipeline
+    _every: timedelta | None = None
+    _due: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count from the last upkeep that the lake tells of, else from now."""
+        declared, now = self.pipeline.definition.maintenance, datetime.now(timezone.utc)
+        self._due = now
+        if declared:
+            self._every = duration(declared.every)
+            self._due = (maintenance.last(self.pipeline.lake) or now) + self._every
+
+    def look(self, queries: Sequence[StreamingQuery]) -> None:
+        """Maintain the lake when it is due and no query is in a batch; when they never rest, after
+        twice the time beside them, which is as safe and slower."""
+        now = datetime.now(timezone.utc)
+        if not self._every or now < self._due:
+            return
+        busy = any(query.status["isTriggerActive"] for query in queries)
+        if busy and now < self._due + self._every:
+            return
+        lake = self.pipeline.lake
+        vacuumed = maintenance.last(lake, "vacuum")
+        daily = vacuumed is None or now - vacuumed >= timedelta(days=1)
+        actions = maintenance.ACTIONS if daily else maintenance.OFTEN
+        maintenance.maintain(lake, maintenance.plan(lake, self.pipeline.clock, actions))
+        self._due = datetime.now(timezone.utc) + self._every
+
+
 def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
     """Bring everything that is there through the three queries, in order; yield what was done."""
     pipeline.claim()
@@ -150,7 +185,7 @@ def run(
     declared = dict(pipeline.definition.triggers)
     triggers = {name: processing_time(declared[name]) for name in QUERIES}
     pipeline.claim()
-    watch = Watch(pipeline, tell)
+    watch, upkeep = Watch(pipeline, tell), Upkeep(pipeline)
     running: dict[str, StreamingQuery] = {}
     ticked = None
     try:
@@ -163,6 +198,7 @@ def run(
                 if pipeline.follows == "wall":
                     tick(pipeline)
             watch.look(list(running.values()))
+            upkeep.look(list(running.values()))
     finally:
         for query in running.values():
             stop_after_batch(query)

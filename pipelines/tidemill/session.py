@@ -38,6 +38,7 @@ CONF = {
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     # A Delta snapshot is a 50-task stage by default.
     "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",  # VACUUM: 10,000 tasks else
     # The JVM does not compile a method beyond 8,000 bytes; Spark then splits the stage instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # With 2 shuffle partitions there is nothing to adapt, and each stage would be planned again.

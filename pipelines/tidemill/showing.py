@@ -12,6 +12,7 @@ from tidemill.settings import iso
 
 if TYPE_CHECKING:
     from tidemill.features.definition import PipelineDefinition
+    from tidemill.maintenance import Done
     from tidemill.metrics import BatchRow
     from tidemill.settings import Place
 
@@ -66,6 +67,13 @@ class Show:
             f"duplicates {cleaned.get('duplicates', 0):>5,}  "
             f"buckets {counts.get('buckets', 0):>7,}  "
             f"keys changed {counts.get('keys_changed', 0):>7,}   [dim]{seconds}[/dim]"
+        )
+
+    def done(self, step: Done) -> None:
+        """Print what a step of upkeep came to."""
+        self.say(
+            f"{step.action:<9} {step.table:<24} {step.reason}: {step.result}   "
+            f"[dim]{step.seconds:.1f}s[/dim]"
         )
 
     def summary(self, found: Mapping[str, Any]) -> None:

@@ -29,11 +29,18 @@ def names() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.rglob("*.sql"))}
 
 
-def statement(name: str, view: FeatureView, clauses: Collection[str] | None = None) -> str:
+def statement(
+    name: str,
+    view: FeatureView,
+    clauses: Collection[str] | None = None,
+    *,
+    by_hours: bool = False,
+) -> str:
     """Yield the statement called `name`, finished for `view`.
 
     Of the parts that a statement marks with `-- clause: <name>`, only those in `clauses` stay;
-    all of them when it is None.
+    all of them when it is None. With `by_hours` it reads hour buckets where it can, and takes one
+    parameter more, `:hours` (see `horizon_by_hours`).
     """
     head, *parts = _CLAUSE.split(_text(name))
     kept = [
@@ -41,7 +48,7 @@ def statement(name: str, view: FeatureView, clauses: Collection[str] | None = No
         for clause, text in zip(parts[::2], parts[1::2], strict=True)
         if clauses is None or clause in clauses
     ]
-    return Template("".join([head, *kept])).substitute(_lists(view))
+    return Template("".join([head, *kept])).substitute(_lists(view, by_hours))
 
 
 @cache
@@ -52,7 +59,7 @@ def _text(name: str) -> str:
     return known[name].read_text(encoding="utf-8").strip() + "\n"
 
 
-def _lists(view: FeatureView) -> dict[str, str]:
+def _lists(view: FeatureView, by_hours: bool) -> dict[str, str]:
     """Yield the lists that statements name; `<name>_statement` is a statement that stands inside
     others."""
     keys, columns = view.keys, view.columns
@@ -66,9 +73,14 @@ def _lists(view: FeatureView) -> dict[str, str]:
         "gold_is_absent": f"gold.{keys[0]} IS NULL",
         "partials": _comma(f"{p.bucket} AS {p.name}" for p in view.partials),
         "partial_names": _comma(p.name for p in view.partials),
+        "merged_partials": _comma(
+            f"{p.aggregate.merge.format(partial=p.name, filter='')} AS {p.name}"
+            for p in view.partials
+        ),
         "horizon": str(view.horizon.minutes),
         "horizon_and_hour": str(view.horizon.minutes + 60),
-        "features": _comma(f"{_value(c)} AS {c.name}" for c in columns),
+        "first_hours": "\n    OR ".join(_first_hour(w) for w in view.windows),
+        "features": _comma(f"{_value(c, by_hours)} AS {c.name}" for c in columns),
         "feature_names": _comma(c.name for c in columns),
         "fresh_features": _comma(f"{_or_empty('fresh', c)} AS {c.name}" for c in columns),
         "differs": "\n  OR ".join(
@@ -94,8 +106,12 @@ def _lists(view: FeatureView) -> dict[str, str]:
             f"changed.{name}" for name in (*keys, *(c.name for c in columns))
         ),
     }
-    for name in ("horizon", "features", "moved", "diff"):  # each may stand inside a later one
-        lists[f"{name}_statement"] = _inner(Template(_text(name)).substitute(lists))
+    parts = {  # each may stand inside a later one
+        "horizon": "horizon_by_hours" if by_hours else "horizon",
+        **{name: name for name in ("features", "moved", "diff")},
+    }
+    for part, name in parts.items():
+        lists[f"{part}_statement"] = _inner(Template(_text(name)).substitute(lists))
     return lists
 
 
@@ -122,10 +138,19 @@ def _edge(window: Window) -> str:
     return f"(bucket_start >= :low - {length} AND bucket_start < :high - {length})"
 
 
-def _value(column: Column) -> str:
+def _first_hour(window: Window) -> str:
+    """Yield the SQL condition for a bucket to be where a window has only a part of an hour."""
+    start = f":as_of - INTERVAL '{window.minutes}' MINUTE"
+    end = f"floor((unix_seconds(:as_of) - {(window.minutes - 59) * 60}) / 3600) * 3600"
+    return f"(bucket_start >= {start} AND bucket_start < timestamp_seconds({end}))"
+
+
+def _value(column: Column, by_hours: bool) -> str:
     """Yield a feature's expression over the buckets of the horizon."""
     aggregate = column.partial.aggregate
-    window = f" FILTER (WHERE bucket_start >= :as_of - INTERVAL '{column.window.minutes}' MINUTE)"
+    start = f":as_of - INTERVAL '{column.window.minutes}' MINUTE"
+    covered = f" AND __covered_from < {start}" if by_hours else ""
+    window = f" FILTER (WHERE bucket_start >= {start}{covered})"
     merged = aggregate.merge.format(partial=column.partial.name, filter=window)
     return f"coalesce({aggregate.result.format(merged=merged)}, {aggregate.empty})"
 

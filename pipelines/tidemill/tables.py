@@ -132,6 +132,25 @@ def buckets(view: FeatureView) -> Table:
     )
 
 
+def hours(view: FeatureView) -> Table:
+    """Yield the table of hour buckets, which upkeep makes of the minute buckets; append only."""
+    partials = tuple(c for c in buckets(view).columns if c.name in {p.name for p in view.partials})
+    return Table(
+        f"{view.name}_hours",
+        "Minute buckets added up by the hour: one row per keys, bucket_hour and upkeep",
+        (
+            *_keys(view),
+            Column("batch", "BIGINT", "the newest batch of feature that is in the row", False),
+            *partials,
+            Column("bucket_hour", "TIMESTAMP", "the row is [bucket_hour, + 1 hour)", False),
+            Column("bucket_day", "DATE", "the day of bucket_hour", False),
+        ),
+        ("bucket_day",),
+        ("bucket_hour", "batch"),
+        LEDGER_RETENTION,
+    )
+
+
 def features(view: FeatureView) -> Table:
     """Yield the gold table: one row per keys."""
     values = (

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
-    AfterValidator,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -21,23 +20,13 @@ from pydantic import (
 
 from tidemill.errors import DefinitionError, UsageError
 from tidemill.features.suggest import did_you_mean
-from tidemill.features.view import FeatureView, Identifier
+from tidemill.features.view import Duration, FeatureView, Identifier
 from tidemill.features.windows import duration
 
 SHIPPED = Path(__file__).parent.parent / "definitions"
 LARGEST_FILE = 256 * 1024
+LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
 Mode = Literal["recompute", "incremental", "auto"]
-
-
-def _is_duration(text: str) -> str:
-    try:
-        duration(text)
-    except DefinitionError as error:
-        raise ValueError(str(error)) from error
-    return text
-
-
-Duration = Annotated[str, AfterValidator(_is_duration)]
 
 
 class _Declared(BaseModel):
@@ -72,6 +61,20 @@ class Triggers(_Declared):
     feature: Duration = "60s"
 
 
+class Maintenance(_Declared):
+    """Upkeep between the batches of a continuous run: how often, and how long files that the newest
+    version of a table no longer names are kept, for readers of its history."""
+
+    every: Duration = "1h"
+    retention: Duration = "7d"
+
+    @model_validator(mode="after")
+    def _check(self) -> Maintenance:
+        if duration(self.retention) < LEAST_RETENTION:
+            raise ValueError(f"retention {self.retention} is too short: at least 7d")
+        return self
+
+
 class PipelineDefinition(_Declared):
     """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features`
     ..."""
@@ -83,6 +86,7 @@ class PipelineDefinition(_Declared):
     refresh: Mode = "auto"
     max_files_per_trigger: int = Field(default=1000, ge=1)
     history: Duration = "400d"
+    maintenance: Maintenance | None = Maintenance()
     views: tuple[FeatureView, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -257,6 +261,7 @@ _WORDS: dict[str, type[BaseModel]] = {
     "source.files": FilesSource,
     "source.generator": GeneratorSource,
     "triggers": Triggers,
+    "maintenance": Maintenance,
     "views": FeatureView,
 }
 

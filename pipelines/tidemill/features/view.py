@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from tidemill.errors import DefinitionError
 from tidemill.features.aggregates import AGGREGATES, COUNT, MAX, MIN, Aggregate
 from tidemill.features.suggest import did_you_mean
-from tidemill.features.windows import Window
+from tidemill.features.windows import Window, duration
 
 RESERVED = frozenset(
     "record_id raw_payload topic partition offset source_ts ingested_at ingest_date reasons "
@@ -37,7 +37,16 @@ def identifier(text: str) -> str:
     return text
 
 
+def _is_duration(text: str) -> str:
+    try:
+        duration(text)
+    except DefinitionError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
 Identifier = Annotated[str, AfterValidator(identifier)]
+Duration = Annotated[str, AfterValidator(_is_duration)]
 ColumnType = Literal["string", "bigint", "double", "boolean"]
 
 
@@ -166,7 +175,8 @@ class FeatureView(BaseModel):
     `schema` names the columns of an event beside its time and what type each has; every one of them
     is required in an event. A window of length w at as_of T is [T - w, T), exact at the minute.
     `when_empty` says what becomes of a key whose every feature is empty: `zero` keeps a row of
-    empty values until upkeep removes it, `delete` removes the row at once.
+    empty values until upkeep removes it, `keep_empty` after it became empty; `delete` removes the
+    row at once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -176,6 +186,7 @@ class FeatureView(BaseModel):
     event_time: Identifier
     event_schema: dict[Identifier, ColumnType] = Field(default_factory=dict, alias="schema")
     when_empty: Literal["zero", "delete"] = "zero"
+    keep_empty: Duration = "7d"
     features: tuple[Feature, ...] = Field(min_length=1)
 
     @model_validator(mode="before")

@@ -1,0 +1,119 @@
+"""Hour buckets: the minute buckets added up by the hour, so that long windows stay cheap.
+
+    buckets of batches (b0, b] ──by keys and hour──► <view>_hours    {batch, buckets, number ...}
+
+Upkeep appends them. A recompute takes them for whole hours, and minutes for the rest: the edges of
+each window, and every bucket that came since b. So a late row counts at once, and no hour is ever
+closed. A view has no hours until its first upkeep, and needs none.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidemill import lake as lakes
+from tidemill import ledger, silver, tables
+from tidemill.features import FeatureView
+from tidemill.lake import Lake
+from tidemill.ledger import Commit
+from tidemill.statements import statement
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What a view's hours hold at a version: every bucket up to `batch`, -1 for none, unless
+    `distrust` says what somebody else changed. `number` is that of the next append."""
+
+    batch: int
+    number: int
+    version: int
+    distrust: str | None = None
+
+
+def useful(view: FeatureView) -> bool:
+    """Tell whether a window of the view can hold a whole hour."""
+    return view.horizon.minutes > 60
+
+
+def standing(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hours:
+    """Yield what the hours hold, from their ledger; `buckets` are the bucket table's newest
+    commits."""
+    name = tables.hours(view).name
+    if not lake.spark.catalog.tableExists(name):
+        return Hours(-1, 0, -1)
+    found = ledger.commits(lake.spark, name)
+    newest = ledger.newest_append(lake.spark, name, lake.generation, found)
+    if newest is None or newest.ledger is None:
+        return Hours(-1, 0, found[0].version)
+    told = newest.ledger
+    of_buckets = tables.buckets(view).name
+    distrust = ledger.changed_by_another(
+        lake.spark, name, newest.version, found
+    ) or ledger.changed_by_another(lake.spark, of_buckets, int(told["buckets"]), buckets)
+    return Hours(int(told["batch"]), int(told["number"]) + 1, found[0].version, distrust)
+
+
+def usable(lake: Lake, view: FeatureView, batch: int, buckets: Sequence[Commit]) -> Hours | None:
+    """Yield the hours that a refresh to `batch` can read, None where there are none."""
+    if not useful(view):
+        return None
+    there = standing(lake, view, buckets)
+    if there.distrust:
+        log.warning("%s are not read: %s", tables.hours(view).name, there.distrust)
+    return None if there.distrust or not 0 <= there.batch <= batch else there
+
+
+def show(lake: Lake, view: FeatureView, there: Hours) -> None:
+    """Make the hours, as they were found, the view that `horizon_by_hours` reads: what upkeep does
+    meanwhile is not seen."""
+    reader = lake.spark.read.option("versionAsOf", there.version)
+    reader.table(tables.hours(view).name).createOrReplaceTempView(f"{view.name}_hour_rows")
+
+
+def bring_up(lake: Lake, view: FeatureView) -> int:
+    """Append the buckets that came since the last time, by the hour, in one commit; yield the rows
+    appended.
+
+    Hours that cannot be trusted, and those of another generation, are made again as a whole. Of two
+    at once one wins: both carry the same number.
+    """
+    spark, table = lake.spark, tables.hours(view)
+    buckets = silver.bucketed(lake, view)
+    _prepare(lake, view)
+    there = standing(lake, view, buckets.commits)
+    again = bool(there.distrust) or there.batch < 0
+    before = -1 if again else there.batch
+    if buckets.batch <= before:
+        return 0
+    told = {
+        "generation": lake.generation,
+        "batch": buckets.batch,
+        "from_batch": before,
+        "number": there.number,
+        "buckets": buckets.commits[0].version,
+    }
+    args = {"batch": buckets.batch, "batch_before": before}
+    rows = spark.sql(statement("hours", view), args=args).repartition("bucket_day")
+    (
+        rows.select(*table.column_names)
+        .write.format("delta")
+        .mode("overwrite" if again else "append")
+        .option("txnAppId", lake.app_id(table))
+        .option("txnVersion", there.number)
+        .option("userMetadata", json.dumps(told))
+        .saveAsTable(table.name)
+    )
+    return ledger.commits(spark, table.name, 1)[0].metric("numOutputRows")
+
+
+def _prepare(lake: Lake, view: FeatureView) -> None:
+    """Make the table where it is missing, and again where the view's buckets have other columns."""
+    table = tables.hours(view)
+    there = lake.spark.catalog.tableExists(table.name)
+    if not there or lakes.difference(lake.spark, table):
+        lakes.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=there)

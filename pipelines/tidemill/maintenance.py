@@ -1,0 +1,327 @@
+"""Upkeep: keeps a lake small and quick, and changes no feature.
+
+    hours      adds up, by the hour, the minute buckets that came since            <view>_hours
+    expire     removes buckets and hours older than the pipeline's history         buckets, hours
+    empty      removes rows that have been empty for longer than keep_empty        gold
+    optimize   makes few files of many, where a partition is closed; orders gold   every table
+    vacuum     removes files that no version within the retention names            every table
+    tidy       removes what a killed process left half-written                     checkpoints
+
+A plan first: each step says what it found and why. Then the steps, each in a commit of its own:
+dying between two of them, or losing one against a batch, leaves that one for the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from tidemill import gold, hours, ledger, metrics, silver, tables
+from tidemill.features import FeatureView
+from tidemill.features.definition import LEAST_RETENTION
+from tidemill.features.windows import duration
+from tidemill.lake import Lake, checkpoint_root
+from tidemill.metrics import BatchRow
+from tidemill.settings import Clock, iso
+from tidemill.statements import statement
+from tidemill.tables import Table
+
+log = logging.getLogger(__name__)
+
+ACTIONS = ("hours", "expire", "empty", "optimize", "vacuum", "tidy")
+OFTEN = ("hours", "expire", "empty", "optimize")  # the others once a day
+FILES = 4  # a closed partition may have so many files
+GOLD_FILES = 16
+_SAFELY = timedelta(hours=1)  # added to what a stream still needs
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do to a table, and why; `run` does it and tells what came of it."""
+
+    table: str
+    action: str
+    reason: str
+    run: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step that was run."""
+
+    table: str
+    action: str
+    reason: str
+    result: str
+    seconds: float
+
+
+Tell = Callable[[Done], None]
+
+
+def plan(lake: Lake, clock: Clock, actions: Sequence[str] = ACTIONS) -> list[Step]:
+    """Yield what there is to do, in order; a step that would do nothing is not in it.
+
+    Ages of buckets and of empty rows are counted from gold's as_of, never from the machine's clock,
+    so that a replay of old events loses nothing.
+    """
+    found: list[Step] = []
+    for view in lake.pipeline.views:
+        as_of = lake.standing(view).as_of
+        found += _hours(lake, view) if "hours" in actions else []
+        if as_of:
+            found += _expire(lake, view, as_of) if "expire" in actions else []
+            found += _empty(lake, view, as_of) if "empty" in actions else []
+    for action, planned in (("optimize", _optimize), ("vacuum", _vacuum), ("tidy", _tidy)):
+        found += planned(lake, clock) if action in actions else []
+    return found
+
+
+def maintain(lake: Lake, steps: Sequence[Step], tell: Tell = lambda done: None) -> list[Done]:
+    """Run the steps, telling of each; yield what came of them, which `tidemill_batches` keeps."""
+    done: list[Done] = []
+    for step in steps:
+        started = time.monotonic()
+        result = _run(step)
+        seconds = round(time.monotonic() - started, 3)
+        done.append(Done(step.table, step.action, step.reason, result, seconds))
+        log.info("%s %s: %s", step.action, step.table, result)
+        tell(done[-1])
+    if done:
+        metrics.append(lake, [row_of(lake, done)])
+    return done
+
+
+def _run(step: Step) -> str:
+    try:
+        return step.run()
+    except PySparkException as error:
+        if not gold.lost_race(error):
+            raise
+        return "another write came first; left for the next time"
+
+
+def row_of(lake: Lake, done: Sequence[Done]) -> BatchRow:
+    """Yield the row of `tidemill_batches` that tells of an upkeep: seconds by action."""
+    now = datetime.now(timezone.utc)
+    seconds: dict[str, float] = {}
+    for each in done:
+        seconds[each.action] = round(seconds.get(each.action, 0.0) + each.seconds, 3)
+    return BatchRow("maintain", lake.generation, int(now.timestamp()), now, -1, seconds=seconds)
+
+
+def last(lake: Lake, action: str | None = None) -> datetime | None:
+    """Yield when upkeep, or one action of it, was last done; None for never."""
+    table = tables.batches().name
+    if lake.is_as_made(table):
+        return None
+    ours = (F.col("pipeline") == lake.pipeline.pipeline) & (F.col("query") == "maintain")
+    rows = lake.spark.table(table).where(ours)
+    if action:
+        rows = rows.where(F.col("seconds")[action].isNotNull())
+    newest: int | None = rows.agg(F.unix_seconds(F.max("committed_at"))).collect()[0][0]
+    return silver.of_epoch(newest)
+
+
+# -- hours, expiry -------------------------------------------------------------------------------
+
+
+def _hours(lake: Lake, view: FeatureView) -> Iterator[Step]:
+    if not hours.useful(view):
+        return
+    buckets = silver.bucketed(lake, view)
+    there = hours.standing(lake, view, buckets.commits)
+    new = buckets.batch - there.batch
+    if there.distrust:
+        reason = f"made again: {there.distrust}"
+    elif new:
+        reason = f"the buckets of {_many(new, 'batch', 'batches')} to add up"
+    else:
+        return
+
+    def run() -> str:
+        return f"{_many(hours.bring_up(lake, view), 'row')} appended"
+
+    yield Step(tables.hours(view).name, "hours", reason, run)
+
+
+def _expire(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
+    history = lake.pipeline.history
+    before = (as_of - lake.pipeline.kept).replace(minute=0)
+    for table in _present(lake, [tables.buckets(view), tables.hours(view)]):
+        (column,) = table.partitioned_by
+        edge = _text(column, before)
+        old = [value for value in _files(lake, table) if value < edge]
+        if old:
+            reason = f"{_many(len(old), 'partition')} older than {history}"
+            run = partial(_delete, lake, view, table, column, before)
+            yield Step(table.name, "expire", reason, run)
+
+
+def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: datetime) -> str:
+    """Delete whole partitions, in a commit that says so: no refresh takes it for another's."""
+    limit = F.lit(before.date() if column == "bucket_day" else before)
+    told = {
+        "generation": lake.generation,
+        "batch": silver.bucketed(lake, view).batch,
+        ledger.UPKEEP: f"expired before {iso(before)}",
+    }
+    with ledger.told(lake.spark, told):
+        DeltaTable.forName(lake.spark, table.name).delete(F.col(column) < limit)
+    return f"removed what is before {iso(before)}"
+
+
+def _empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
+    before = as_of - duration(view.keep_empty)
+    rows = lake.spark.sql(statement("emptied", view), args={"before": before}).count()
+
+    def run() -> str:
+        removed = gold.remove_empty(lake, view, before)
+        return "a refresh comes first" if removed is None else f"{_many(removed, 'row')} removed"
+
+    if rows:
+        reason = f"{_many(rows, 'row')} empty for more than {view.keep_empty}"
+        yield Step(tables.features(view).name, "empty", reason, run)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
+    for table in _all(lake):
+        if not table.partitioned_by:
+            yield from _cluster(lake, table)
+            continue
+        (column,) = table.partitioned_by
+        open_from = _text(column, clock.now())
+        crowded = {
+            value: files
+            for value, files in sorted(_files(lake, table).items())
+            if files > FILES and value < open_from
+        }
+        if crowded:
+            files = f"{sum(crowded.values()):,} files"
+            reason = f"{files} in {_many(len(crowded), 'closed partition')}"
+            yield Step(table.name, "optimize", reason, partial(_compact, lake, table, crowded))
+
+
+def _compact(lake: Lake, table: Table, crowded: Iterable[str]) -> str:
+    (column,) = table.partitioned_by
+    values = ", ".join(f"'{value}'" for value in crowded)
+    builder = DeltaTable.forName(lake.spark, table.name).optimize()
+    return _files_told(builder.where(f"{column} IN ({values})").executeCompaction())
+
+
+def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
+    """Put rows of gold that changed at the same time into the same files: a MERGE writes files
+    again, and those of keys that are never seen again then stay as they are."""
+    files = len(lake.spark.table(table.name).inputFiles())
+
+    def run() -> str:
+        builder = DeltaTable.forName(lake.spark, table.name).optimize()
+        return _files_told(builder.executeZOrderBy("updated_at"))
+
+    if files > GOLD_FILES:
+        yield Step(table.name, "optimize", f"{files:,} files", run)
+
+
+def _files_told(metrics_of: Any) -> str:
+    told = metrics_of.select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()[0]
+    return f"{_many(told[0], 'file')} became {told[1]:,}"
+
+
+def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
+    readers = {
+        tables.bronze(lake.pipeline).name: "clean",
+        tables.events(lake.pipeline).name: "feature",
+    }
+    declared = lake.pipeline.maintenance
+    retention = duration(declared.retention) if declared else LEAST_RETENTION
+    for table in _all(lake):
+        kept, why = retention, "the retention"
+        needed = _needed(lake, table, readers.get(table.name))
+        if needed > kept:
+            kept, why = needed, f"the query {readers[table.name]} has read no further"
+        reason = f"files that no version of the last {_span(kept)} names ({why})"
+        yield Step(table.name, "vacuum", reason, partial(_remove_files, lake, table, kept))
+
+
+def _needed(lake: Lake, table: Table, reader: str | None) -> timedelta:
+    """Yield the age of the oldest version that a running or stopped query will read."""
+    version = lake.checkpoint(reader).read_to() if reader else None
+    if version is None:
+        return timedelta(0)
+    newest = ledger.commits(lake.spark, table.name, 1)[0].version
+    if version > newest:
+        return timedelta(0)
+    oldest = ledger.commits(lake.spark, table.name, newest - version + 1)[-1]
+    return datetime.now(timezone.utc) - oldest.at + _SAFELY
+
+
+def _remove_files(lake: Lake, table: Table, kept: timedelta) -> str:
+    DeltaTable.forName(lake.spark, table.name).vacuum(kept.total_seconds() / 3600)
+    return "done"
+
+
+def _tidy(lake: Lake, clock: Clock) -> Iterator[Step]:
+    """Find temporary files of checkpoints that are a day old: a killed process left them."""
+    root = checkpoint_root(lake.place)
+    folders = [root / f"{lake.pipeline.pipeline}_{query}" for query in ("land", "clean", "feature")]
+    limit = time.time() - timedelta(days=1).total_seconds()
+    old = [p for folder in folders for p in folder.rglob(".*.tmp") if p.stat().st_mtime < limit]
+
+    def run() -> str:
+        for path in old:
+            path.unlink(missing_ok=True)
+        return f"{_many(len(old), 'file')} removed"
+
+    if old:
+        yield Step(
+            root.name, "tidy", f"{_many(len(old), 'temporary file')} of a killed process", run
+        )
+
+
+# -- what there is -------------------------------------------------------------------------------
+
+
+def _all(lake: Lake) -> list[Table]:
+    made = [tables.hours(view) for view in lake.pipeline.views]
+    return [*tables.of(lake.pipeline), *_present(lake, made)]
+
+
+def _present(lake: Lake, wanted: Iterable[Table]) -> list[Table]:
+    return [table for table in wanted if lake.spark.catalog.tableExists(table.name)]
+
+
+def _files(lake: Lake, table: Table) -> Mapping[str, int]:
+    """Count the files of each partition of the newest version, by the partition's value."""
+    (column,) = table.partitioned_by
+    value = re.compile(rf"/{column}=([0-9 :-]+)/")
+    names = (unquote(unquote(name)) for name in lake.spark.table(table.name).inputFiles())
+    return Counter(found[1] for name in names if (found := value.search(name)))
+
+
+def _text(column: str, time_: datetime) -> str:
+    """Yield a time as the folders of a partition by hour, or by day, are named."""
+    return f"{time_:%Y-%m-%d %H:00:00}" if column.endswith("_hour") else f"{time_:%Y-%m-%d}"
+
+
+def _many(number: int, one: str, more: str = "") -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def _span(length: timedelta) -> str:
+    days = length / timedelta(days=1)
+    return f"{days:.0f} days" if days == round(days) else f"{length / timedelta(hours=1):.0f} hours"

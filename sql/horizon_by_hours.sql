@@ -1,0 +1,38 @@
+-- horizon_by_hours: what horizon yields, with whole hours added up where upkeep has done so.
+-- grain:      one row per bucket row or hour row that a window needs
+-- input:      ${view}_buckets, and ${view}_hour_rows, the hours of one version, a temporary view;
+--             every condition is one that file statistics answer
+-- parameters: :as_of TIMESTAMP, :batch BIGINT, as in features
+--             :hours BIGINT, the newest batch whose buckets are in the hours
+-- A window takes an hour row when it holds the whole hour. It takes a minute row that an hour row
+-- covers too only when it does not hold the whole hour: when it starts after __covered_from.
+SELECT
+  ${keys},
+  bucket_start,
+  ${partial_names},
+  CASE
+    WHEN batch <= :hours AND bucket_hour <= :as_of - INTERVAL '60' MINUTE THEN bucket_hour
+    ELSE :as_of - INTERVAL '${horizon_and_hour}' MINUTE
+  END AS __covered_from
+FROM ${view}_buckets
+WHERE bucket_hour > :as_of - INTERVAL '${horizon_and_hour}' MINUTE
+  AND bucket_hour < :as_of
+  AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE
+  AND bucket_start < :as_of
+  AND batch <= :batch
+  AND (
+    batch > :hours
+    OR bucket_start >= timestamp_seconds(floor(unix_seconds(:as_of) / 3600) * 3600)
+    OR ${first_hours}
+  )
+UNION ALL
+SELECT
+  ${keys},
+  bucket_hour AS bucket_start,
+  ${partial_names},
+  :as_of - INTERVAL '${horizon_and_hour}' MINUTE AS __covered_from
+FROM ${view}_hour_rows
+WHERE bucket_day >= CAST(:as_of - INTERVAL '${horizon}' MINUTE AS DATE)
+  AND bucket_hour >= :as_of - INTERVAL '${horizon}' MINUTE
+  AND bucket_hour <= :as_of - INTERVAL '60' MINUTE
+  AND batch <= :hours
