@@ -213,7 +213,7 @@ def test_a_run_maintains_between_batches(
     monkeypatch.setattr(maintenance, "plan", lambda lake, clock, actions: asked.append(actions))
     monkeypatch.setattr(maintenance, "maintain", lambda lake, steps: [])
     with opened(root, of_files(small.input)) as pipeline:
-        upkeep = running.Upkeep(pipeline)
+        upkeep = running.Upkeep(pipeline, lambda rows: None)
         hour = timedelta(hours=1)
         upkeep.look([Query(False)])
         assert not asked, "an hour after the start, and not before"

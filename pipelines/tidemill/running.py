@@ -121,6 +121,7 @@ class Upkeep:
     day, the rest each time."""
 
     pipeline: Pipeline
+    tell: Tell
     _every: timedelta | None = None
     _due: datetime = field(init=False)
 
@@ -145,7 +146,9 @@ class Upkeep:
         vacuumed = maintenance.last(lake, "vacuum")
         daily = vacuumed is None or now - vacuumed >= timedelta(days=1)
         actions = maintenance.ACTIONS if daily else maintenance.OFTEN
-        maintenance.maintain(lake, maintenance.plan(lake, self.pipeline.clock, actions))
+        done = maintenance.maintain(lake, maintenance.plan(lake, self.pipeline.clock, actions))
+        if done:
+            self.tell([maintenance.row_of(lake, done)])
         self._due = datetime.now(timezone.utc) + self._every
 
 
@@ -185,7 +188,7 @@ def run(
     declared = dict(pipeline.definition.triggers)
     triggers = {name: processing_time(declared[name]) for name in QUERIES}
     pipeline.claim()
-    watch, upkeep = Watch(pipeline, tell), Upkeep(pipeline)
+    watch, upkeep = Watch(pipeline, tell), Upkeep(pipeline, tell)
     running: dict[str, StreamingQuery] = {}
     ticked = None
     try:

@@ -48,6 +48,8 @@ class Show:
             elif row.query in {"feature", "refresh"}:
                 self.say(self._line(row))
                 self._cleaned = {}
+            elif row.query == "maintain":
+                self.say(f"maintain      {_steps(row.seconds)}")
 
     def _cleaned_seconds(self, row: BatchRow) -> None:
         total = self._cleaned.get("milliseconds", 0) + round(row.seconds.get("clean", 0) * 1000)
@@ -58,7 +60,7 @@ class Show:
         steps = {**row.seconds}
         if cleaned.get("milliseconds"):
             steps = {"clean": cleaned["milliseconds"] / 1000, **steps}
-        seconds = "  ".join(f"{name} {value:.1f}s" for name, value in steps.items())
+        seconds = _steps(steps)
         as_of = f"{row.as_of:%m-%d %H:%M}" if row.as_of else "-"
         return (
             f"{row.query:>7} {row.batch:>3}  as_of {as_of}  "
@@ -128,6 +130,10 @@ def bars(values: Sequence[int]) -> str:
     """Yield a bar for each value, the largest one full height; 0 is a blank."""
     top = max(values) or 1
     return "".join(_BARS[-(-value * (len(_BARS) - 1) // top)] for value in values)
+
+
+def _steps(seconds: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.1f}s" for name, value in seconds.items())
 
 
 def _plain(value: Any) -> str:
