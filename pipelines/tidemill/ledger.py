@@ -20,6 +20,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 RECENT = 20
+STATEFUL = "stateful"  # the mode of a merge of what the state emitted
 _MOVE_NO_DATA = (
     "OPTIMIZE",
     "VACUUM",
@@ -124,6 +125,11 @@ class Standing:
     def batch(self) -> int:
         """The newest batch that gold counts, -1 for none."""
         return int(self.ledger["batch"]) if self.ledger else -1
+
+    @property
+    def kept_by_state(self) -> bool:
+        """Whether gold is as the stateful engine of this generation left it."""
+        return not self.distrust and (self.ledger or {}).get("mode") == STATEFUL
 
 
 def standing(spark: SparkSession, table: str, generation: str, definition: str) -> Standing:

@@ -66,6 +66,8 @@ def _lists(view: FeatureView) -> dict[str, str]:
         "gold_is_absent": f"gold.{keys[0]} IS NULL",
         "partials": _comma(f"{p.bucket} AS {p.name}" for p in view.partials),
         "partial_names": _comma(p.name for p in view.partials),
+        "no_partials": _comma(f"NULL AS {p.name}" for p in view.partials),
+        "no_keys": _comma(f"NULL AS {k}" for k in keys),
         "horizon": str(view.horizon.minutes),
         "horizon_and_hour": str(view.horizon.minutes + 60),
         "features": _comma(f"{_value(c)} AS {c.name}" for c in columns),

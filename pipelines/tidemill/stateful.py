@@ -1,0 +1,120 @@
+"""The stateful engine: a ring of minute buckets per key in Spark's own state, which tells changes.
+
+    arrivals ──by key──► ring: buckets, values told last ──values that changed──► MERGE into gold
+                          ▲
+      as_of: the arrivals' own (event), or the minute's end by a timer (wall)
+
+The state is Spark's, in RocksDB beside the checkpoint: one row per live key. A key that becomes
+empty tells its empty values once, and its row is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill import arrivals, gold, silver, tables
+from tidemill.features import FeatureView
+from tidemill.features.ring import Shape
+from tidemill.gold import Refreshed
+from tidemill.keeper import Keeper, Names, ddl
+from tidemill.lake import Lake
+from tidemill.silver import cached
+
+_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def emitted(arrived: DataFrame, view: FeatureView, follows: str) -> DataFrame:
+    """Yield the keys whose values changed, with `__as_of` in minutes and `__batch`, from a stream
+    of arrivals; a row without keys tells both when no key changed."""
+    keys, partials = list(view.keys), [partial.name for partial in view.partials]
+    rows = arrived.select(
+        *keys,
+        F.expr("unix_seconds(bucket_start) DIV 60").alias("__minute"),
+        *partials,
+        F.expr("unix_seconds(as_of) DIV 60").alias("__as_of"),
+        F.col("batch").alias("__batch"),
+    )
+    return rows.groupBy(*keys).transformWithState(
+        Keeper(Shape.of(view), Names.of(view), by_timer=follows == "wall"),
+        outputStructType=ddl(_emitted_columns(view)),
+        outputMode="update",
+        timeMode="ProcessingTime",
+    )
+
+
+def _emitted_columns(view: FeatureView) -> Iterator[tuple[str, str]]:
+    yield from ((key, view.event_schema[key]) for key in view.keys)
+    yield from ((column.name, view.type_of(column.partial)) for column in view.columns)
+    yield from (("__as_of", "BIGINT"), ("__batch", "BIGINT"))
+
+
+def merge_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) -> Refreshed | None:
+    """One batch of state: merge what it emitted into gold; a first batch emits every live key."""
+    lake, view = replace(lake, spark=batch.sparkSession), lake.pipeline.view(view_name)
+    with cached(batch) as rows:  # read again, it would be computed from another state
+        told = rows.agg(F.max("__as_of"), F.max("__batch")).collect()[0]
+        if told[0] is None:
+            return None
+        as_of = silver.of_epoch(told[0] * 60)
+        changed = rows.where(F.col(view.keys[0]).isNotNull())
+        return gold.merge_emitted(
+            lake, view, changed, as_of=as_of, batch=told[1], whole=batch_id == 0
+        )
+
+
+@contextmanager
+def state_kept(spark: SparkSession, *, idle_batches: bool) -> Iterator[None]:
+    """Let a query that starts now keep its state in RocksDB and, with `idle_batches`, have batches
+    without rows too, in which timers fire."""
+    wanted = {
+        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+        "spark.sql.streaming.noDataMicroBatches.enabled": str(idle_batches).lower(),
+    }
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    try:
+        _set(spark, wanted)
+        yield
+    finally:
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, confs: Mapping[str, str | None]) -> None:
+    for name, value in confs.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+def claim(lake: Lake, view: FeatureView) -> None:
+    """Take the checkpoint of the view's state.
+
+    State and arrivals follow from the buckets. So where gold is not as the state left it (the first
+    run, another engine's refresh, a RESTORE, another definition) both begin anew, and the first
+    batch compares the whole of gold; where it is, a lost or strange checkpoint is refused.
+    """
+    checkpoint = lake.checkpoint(query_of(view))
+    kept = lake.standing(view).kept_by_state
+    if not kept:
+        checkpoint.forget()
+        arrivals.begin_anew(lake, view)
+    identity = {
+        "pipeline": lake.pipeline.pipeline,
+        "query": query_of(view),
+        "kind": "delta",
+        "table": tables.arrivals(view).name,
+        "definition": view.definition,
+        "clock": lake.pipeline.clock,
+        "generation": lake.generation,
+    }
+    checkpoint.claim(identity, lambda: kept)
+
+
+def query_of(view: FeatureView) -> str:
+    """Yield the name of the query that keeps the view's state."""
+    return f"state_{view.name}"
