@@ -91,6 +91,23 @@ def appends(found: Iterable[Commit], generation: str) -> Iterator[Commit]:
     return (c for c in found if c.ledger and c.ledger["generation"] == generation)
 
 
+def changed_by_another(
+    spark: SparkSession, table: str, after: int, recent: Sequence[Commit]
+) -> str | None:
+    """Say which commit after a version moved rows and is not ours, None without one.
+
+    `recent` are the table's newest commits; more of them are read where they do not reach back.
+    """
+    missing = recent[-1].version - after - 1
+    found = recent if missing <= 0 else commits(spark, table, len(recent) + missing)
+    if found[-1].version > after + 1:
+        return f"the history of {table} after version {after} is gone"
+    for commit in found:
+        if commit.version > after and commit.moves_data and not commit.ledger:
+            return f"{commit.operation} at version {commit.version} of {table} carries no ledger"
+    return None
+
+
 def newest_append(
     spark: SparkSession, table: str, generation: str, recent: Sequence[Commit] | None = None
 ) -> Commit | None:

@@ -197,7 +197,7 @@ def arrive_view(
     view = lake.pipeline.view(view_name)
     there = there or silver.bucketed(lake, view)
     as_of = clock.minute_end() if follows == "wall" else silver.event_as_of(there)
-    return arrivals.arrive(lake, view, as_of=as_of, batch=there.batch)
+    return arrivals.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
 
 
 def claim(lake: Lake, query: str, source: Source) -> None:

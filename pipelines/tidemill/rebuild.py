@@ -95,6 +95,6 @@ def _refresh(pipeline: Pipeline, name: str) -> None:
         found = ledger.commits(lake.spark, tables.features(view).name, None)
         as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)
     if pipeline.states:
-        arrivals.arrive(lake, view, as_of=as_of, batch=there.batch)
+        arrivals.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
         return
     gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)

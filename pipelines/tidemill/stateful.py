@@ -10,6 +10,7 @@ empty tells its empty values once, and its row is removed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,13 +18,17 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill import arrivals, gold, silver, tables
+from tidemill import arrivals, gold, ledger, silver, tables
+from tidemill.checkpoints import Checkpoint
+from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.features.ring import Shape
 from tidemill.gold import Refreshed
 from tidemill.keeper import Keeper, Names, ddl
 from tidemill.lake import Lake
 from tidemill.silver import cached
+
+log = logging.getLogger(__name__)
 
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -92,15 +97,16 @@ def _set(spark: SparkSession, confs: Mapping[str, str | None]) -> None:
 
 
 def claim(lake: Lake, view: FeatureView) -> None:
-    """Take the checkpoint of the view's state.
+    """Take the checkpoint of the view's state, which is made anew where it cannot be built on.
 
-    State and arrivals follow from the buckets. So where gold is not as the state left it (the first
-    run, another engine's refresh, a RESTORE, another definition) both begin anew, and the first
-    batch compares the whole of gold; where it is, a lost or strange checkpoint is refused.
+    State and arrivals follow from the buckets. So when either is not there, gold is not as the
+    state left it (another engine's refresh, a RESTORE, another definition), or the buckets are not
+    as they arrived, both begin again, and the first batch is compared with the whole of gold. A
+    checkpoint of something else is refused.
     """
     checkpoint = lake.checkpoint(query_of(view))
-    kept = lake.standing(view).kept_by_state
-    if not kept:
+    if why := _why_anew(lake, view, checkpoint):
+        log.info("the state of %s is made anew: %s", view.name, why)
         checkpoint.forget()
         arrivals.begin_anew(lake, view)
     identity = {
@@ -108,11 +114,24 @@ def claim(lake: Lake, view: FeatureView) -> None:
         "query": query_of(view),
         "kind": "delta",
         "table": tables.arrivals(view).name,
-        "definition": view.definition,
         "clock": lake.pipeline.clock,
         "generation": lake.generation,
     }
-    checkpoint.claim(identity, lambda: kept)
+    checkpoint.claim(identity, lambda: False)
+
+
+def _why_anew(lake: Lake, view: FeatureView, checkpoint: Checkpoint) -> str | None:
+    there = lake.standing(view)
+    if not there.kept_by_state:
+        return there.distrust or "gold is not as the state left it"
+    if not checkpoint.has_read:
+        return "there is none"
+    try:
+        buckets = ledger.commits(lake.spark, tables.buckets(view).name)
+        arrivals.check(lake, view, arrivals.arrived(lake, view), buckets)
+    except LedgerError as error:
+        return error.message
+    return None
 
 
 def query_of(view: FeatureView) -> str:

@@ -98,14 +98,7 @@ def _distrust_of_buckets(
     after = int((there.ledger or {}).get("buckets", -1))
     if after < 0:
         return f"the ledger names no version of {name}"
-    if found[-1].version > after + 1:
-        found = ledger.commits(spark, name, None)
-    if found[-1].version > after + 1:
-        return f"the history of {name} after version {after} is gone"
-    for commit in found:
-        if commit.version > after and commit.moves_data and not commit.ledger:
-            return f"{commit.operation} at version {commit.version} of {name} carries no ledger"
-    return None
+    return ledger.changed_by_another(spark, name, after, found)
 
 
 def compare(
