@@ -235,7 +235,7 @@ def test_gold_that_another_changed_is_compared_with_a_new_state(lakes: Lakes) ->
 def test_a_lost_state_is_made_anew(lakes: Lakes) -> None:
     """Everything in it stands in the buckets. A stranger's checkpoint is refused all the same."""
     engine = stateful(lakes)
-    engine.feed([view_at("09:00"), view_at("10:00", "q")])
+    engine.feed([view_at("09:01"), view_at("10:00", "q")])
     engine.lake.lake.checkpoint(engine.query).forget()
     engine.feed([view_at("10:01", "q")])
     assert engine.lake.ledgers()[0]["changed"] == 2, "p left the hour"
