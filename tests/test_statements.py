@@ -67,7 +67,8 @@ class Case:
     @property
     def parameters(self) -> dict[str, object]:
         times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before"), _time)
-        readers = {**times, "batch": int, "batch_before": int, "hours": int}
+        flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
+        readers = {**times, **flags, "batch": int, "batch_before": int, "hours": int}
         return {name: read(self.said[name]) for name, read in readers.items() if name in self.said}
 
 

@@ -34,14 +34,18 @@ class Checkpoint:
             return {}
         return found if isinstance(found, dict) else {}
 
+    @property
+    def has_read(self) -> bool:
+        """Whether the query has begun a batch."""
+        return any(self.folder.glob("offsets/[0-9]*"))
+
     def claim(self, identity: Mapping[str, Any], written: Callable[[], bool]) -> None:
         """Take the checkpoint for `identity`; refuse a stranger's, and a lost one.
 
         `written` tells whether the query's tables hold anything that the checkpoint should know of;
         it is asked only when the checkpoint has read nothing yet.
         """
-        found = self.identity()
-        has_read = any(self.folder.glob("offsets/[0-9]*"))
+        found, has_read = self.identity(), self.has_read
         if (found or has_read) and dict(found) != dict(identity):
             raise self._stranger(found, identity)
         if not has_read and written():

@@ -52,6 +52,11 @@ Mode = Annotated[
 ]
 
 
+Engine = Annotated[
+    str | None, typer.Option("--engine", help="buckets or stateful.  [default: the pipeline's]")
+]
+
+
 def example(line: str) -> str:
     """Yield the epilog that shows a command in use."""
     return f"[bold]Example:[/bold]  {line}"
@@ -96,6 +101,7 @@ def run(
     ] = False,
     clock: ClockName = None,
     mode: Mode = None,
+    engine: Engine = None,
     trigger: Annotated[
         str | None, typer.Option(help="How often each query looks, such as 60s.")
     ] = None,
@@ -111,7 +117,7 @@ def run(
     from tidemill import running
     from tidemill.opening import open_pipeline
 
-    definition = _declared(load(pipeline), source, input_folder, clock, mode, trigger)
+    definition = _declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
     opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose)
     show, started, stop = _show(as_json), time.monotonic(), running.Stop()
     show.opening(definition, opening.place)
@@ -359,6 +365,7 @@ def _declared(
     clock: str | None,
     mode: str | None,
     trigger: str | None,
+    engine: str | None = None,
 ) -> PipelineDefinition:
     """Yield the definition with what the command line says instead."""
     said: dict[str, Any] = {}
@@ -369,8 +376,9 @@ def _declared(
         else:
             said["source"] = {"kind": kind, **({"input": str(folder.absolute())} if folder else {})}
     if trigger:
-        said["triggers"] = dict.fromkeys(("land", "clean", "feature"), trigger)
-    said |= {n: v for n, v in {"clock": clock, "refresh": mode}.items() if v}
+        said["triggers"] = dict.fromkeys(("land", "clean", "feature", "state"), trigger)
+    words = {"clock": clock, "refresh": mode, "engine": engine}
+    said |= {name: word for name, word in words.items() if word}
     return definition.overridden(said)
 
 

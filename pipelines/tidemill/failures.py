@@ -55,7 +55,8 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
             where=file,
             expected="a whole file of the folder's format: mend or move it away, then run again",
         )
-    kind = QueryError if what in {"land", "clean", "feature"} else RunError
+    queries = {"land", "clean", "feature", "state"}
+    kind = QueryError if what.partition("_")[0] in queries else RunError
     return kind(f"{what} failed: {_first_line(_said(error) or type(error).__name__)}")
 
 

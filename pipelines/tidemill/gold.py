@@ -4,8 +4,8 @@ changed.
     recompute:    buckets ──features at as_of──┐
                   gold ────────────────────────┴─ full outer diff ─┐
     incremental:  buckets that entered or left ──their sums──┐     ├─► changed keys ──MERGE──► gold
-                  gold of those keys ────────────────────────┴─────┘   {refresh, batch, as_of,
-                                                                        mode ...} + txn
+                  gold of those keys ────────────────────────┴─────┤   {refresh, batch, as_of,
+    stateful:     what the state emitted ──diff with gold──────────┘    mode ...} + txn
 
 Gold says in the MERGE's own commit what it holds, so that gold = F(buckets where batch <= b, as_of)
 for every version with a ledger, whatever died when.
@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -62,9 +63,13 @@ class _Aim:
     batch: int
     standing: Standing
     way: Way
-    buckets: int  # the bucket table's version, or an earlier one, that is read
+    buckets: int | None  # the bucket table's version, or an earlier one, that is read
     hours: Hours | None  # the hour buckets that are read, where there are
     spent: Mapping[str, float]
+
+
+Aiming = Callable[[Standing], _Aim | None]
+Changed = Callable[[Lake, FeatureView, _Aim], AbstractContextManager[DataFrame]]
 
 
 def refresh(
@@ -88,24 +93,71 @@ def refresh(
     LedgerError. `buckets` are the bucket table's newest commits, read where not given; `spent` are
     seconds of earlier steps, told in the ledger. An as_of of None (no bucket yet) does nothing.
     """
-    started = time.monotonic()
-    name = tables.features(view).name
-    buckets = buckets or ledger.commits(lake.spark, tables.buckets(view).name)
-    for attempt in range(TRIES):
-        there = lake.standing(view)
+    found = buckets or ledger.commits(lake.spark, tables.buckets(view).name)
+
+    def aimed(there: Standing) -> _Aim | None:
         goal = _goal(there, as_of, batch, not_below)
         distrust = force or there.distrust
         if goal is None or (not distrust and goal == (there.as_of, there.batch)):
-            return _unchanged(view, there, started)
+            return None
         wished = lake.pipeline.refresh
-        way = ways.choose(lake.spark, view, wished, there, goal[0], distrust, buckets)
-        _say(name, way)
-        by_hours = None if force else _hours_for(lake, view, way, goal[1], buckets)
-        aim = _Aim(*goal, there, way, buckets[0].version, by_hours, spent or {})
-        changed = _merge_changes(lake, view, aim)
-        if changed is not None:
-            log.info("%s: %d keys changed at %s", view.name, changed, iso(aim.as_of))
-            return _refreshed(view, aim, changed, started)
+        way = ways.choose(lake.spark, view, wished, there, goal[0], distrust, found)
+        _say(tables.features(view).name, way)
+        by_hours = None if force else _hours_for(lake, view, way, goal[1], found)
+        return _Aim(*goal, there, way, found[0].version, by_hours, spent or {})
+
+    return _bring(lake, view, aimed, _changed)
+
+
+def merge_emitted(
+    lake: Lake, view: FeatureView, emitted: DataFrame, *, as_of: datetime, batch: int, whole: bool
+) -> Refreshed:
+    """Merge what the state emitted, the values of the keys that changed, as the refresh to (batch,
+    as_of).
+
+    The state knows what it emitted last, not what gold holds. So gold must be as the last merge
+    left it, unless the state is new (`whole`) and emits every key: then gold is compared with all
+    of them. Otherwise LedgerError. The same rows again, after a crash, are found merged.
+    """
+
+    def aimed(there: Standing) -> _Aim | None:
+        goal = _goal(there, as_of, batch, not_below=not whole)
+        assert goal is not None
+        kept = there.kept_by_state
+        reached = kept and goal == (there.as_of, there.batch)
+        if reached and _emitted_rows(lake, view, whole).isEmpty():
+            return None
+        if not kept and not whole:
+            raise _not_kept(view, there)
+        return _Aim(*goal, there, ways.STATEFUL, None, None, {})
+
+    emitted.createOrReplaceTempView(f"{view.name}_emitted")
+    return _bring(lake, view, aimed, partial(_emitted, whole=whole))
+
+
+def _not_kept(view: FeatureView, there: Standing) -> LedgerError:
+    mode = (there.ledger or {}).get("mode")
+    return LedgerError(
+        f"is not as the state left it: {there.distrust or f'refreshed by {mode}'}",
+        where=tables.features(view).name,
+        expected="run again: the state is then made anew from the buckets",
+    )
+
+
+def _bring(lake: Lake, view: FeatureView, aimed: Aiming, changed: Changed) -> Refreshed:
+    """Read where gold stands, merge what `changed` yields for the aim, if there is one; again when
+    another refresh wins, at most three times."""
+    started = time.monotonic()
+    name = tables.features(view).name
+    for attempt in range(TRIES):
+        there = lake.standing(view)
+        aim = aimed(there)
+        if aim is None:
+            return _unchanged(view, there, started)
+        count = _merge_changes(lake, view, aim, changed)
+        if count is not None:
+            log.info("%s: %d keys changed at %s", view.name, count, iso(aim.as_of))
+            return _refreshed(view, aim, count, started)
         log.info("%s: another refresh won, try %d", name, attempt + 1)
     raise LedgerError(
         f"{TRIES} refreshes in a row lost against another writer",
@@ -188,22 +240,33 @@ def _changed(lake: Lake, view: FeatureView, aim: _Aim) -> Iterator[DataFrame]:
             yield changed
 
 
-def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
+@contextmanager
+def _emitted(lake: Lake, view: FeatureView, aim: _Aim, *, whole: bool) -> Iterator[DataFrame]:
+    """Yield the keys that the state emitted and gold does not hold so, kept while they are read."""
+    with cached(_emitted_rows(lake, view, whole)) as changed:
+        yield changed
+
+
+def _emitted_rows(lake: Lake, view: FeatureView, whole: bool) -> DataFrame:
+    return lake.spark.sql(statement("emitted", view), args={"whole": whole})
+
+
+def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed) -> int | None:
     """Merge and count what differs; None when another refresh took the number, or the table,
     first."""
     started = time.monotonic()
-    with _changed(lake, view, aim) as changed:
+    with changed_by(lake, view, aim) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
         counts: dict[str, int] = dict(changed.groupBy("__action").count().collect())
         reach("refresh.changes_computed")
         seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
         told = {**_told(lake, view, aim), "seconds": seconds}
-        done = merge(lake, view, counts, aim.as_of, told)
+        done = _merge(lake, view, counts, aim.as_of, told)
     reach("refresh.merged")
     return done
 
 
-def merge(
+def _merge(
     lake: Lake,
     view: FeatureView,
     counts: Mapping[str, int],
@@ -244,7 +307,7 @@ def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
             "seconds": {},
             ledger.UPKEEP: f"removed {counts['delete']} keys empty since {iso(before)}",
         }
-        return merge(lake, view, counts, there.as_of, told) if counts["delete"] else 0
+        return _merge(lake, view, counts, there.as_of, told) if counts["delete"] else 0
 
 
 def lost_race(error: PySparkException) -> bool:
@@ -262,7 +325,7 @@ def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:
         "from_batch": aim.standing.batch,
         "batch": aim.batch,
         "as_of": iso(aim.as_of),
-        "buckets": aim.buckets,
+        **({} if aim.buckets is None else {"buckets": aim.buckets}),
         **aim.way.told(),
         **({"earlier": True} if earlier else {}),
     }

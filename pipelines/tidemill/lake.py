@@ -55,7 +55,7 @@ class Lake:
         return ledger.standing(self.spark, name, self.generation, view.definition)
 
     def checkpoint(self, query: str) -> Checkpoint:
-        """Yield the checkpoint of `land`, `clean` or `feature`."""
+        """Yield the checkpoint of `land`, `clean`, `feature` or a view's state."""
         name = self.pipeline.pipeline
         out = f"run `tidemill rebuild {name} --from bronze`"
         if query == "land":
@@ -175,12 +175,23 @@ def open_for_writing(spark: SparkSession, place: Place, pipeline: PipelineDefini
     generation = _shared_generation(spark, pipeline, absent)
     for table in absent:
         create(spark, place, pipeline, table, generation)
+    if pipeline.engine == "stateful":
+        _renew_arrivals(spark, place, pipeline, generation)
     lake = _opened(spark, place, pipeline)
     for view in pipeline.views:
         if difference(spark, tables.features(view)):
             create(spark, place, pipeline, tables.features(view), generation, replace=True)
     make_views(spark, pipeline)
     return lake
+
+
+def _renew_arrivals(
+    spark: SparkSession, place: Place, pipeline: PipelineDefinition, generation: str
+) -> None:
+    """Make arrivals again that a rebuild with the other engine left behind."""
+    for table in map(tables.arrivals, pipeline.views):
+        if _properties(spark, table).get(_GENERATION) != generation:
+            create(spark, place, pipeline, table, generation, replace=True)
 
 
 def _shared_generation(

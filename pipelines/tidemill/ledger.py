@@ -26,6 +26,7 @@ _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 UPKEEP = "upkeep"  # in a ledger: the commit is upkeep's, and what it did
+STATEFUL = "stateful"  # the mode of a merge of what the state emitted
 _MOVE_NO_DATA = (
     "OPTIMIZE",
     "VACUUM",
@@ -169,6 +170,11 @@ class Standing:
     def batch(self) -> int:
         """The newest batch that gold counts, -1 for none."""
         return int(self.ledger["batch"]) if self.ledger else -1
+
+    @property
+    def kept_by_state(self) -> bool:
+        """Whether gold is as the stateful engine of this generation left it."""
+        return not self.distrust and (self.ledger or {}).get("mode") == STATEFUL
 
 
 def standing(spark: SparkSession, table: str, generation: str, definition: str) -> Standing:

@@ -1,7 +1,8 @@
 """Upkeep: keeps a lake small and quick, and changes no feature.
 
     hours      adds up, by the hour, the minute buckets that came since            <view>_hours
-    expire     removes buckets and hours older than the pipeline's history         buckets, hours
+    expire     removes buckets and hours older than the pipeline's history,
+               and arrivals that the state has read                                buckets ...
     empty      removes rows that have been empty for longer than keep_empty        gold
     optimize   makes few files of many, where a partition is closed; orders gold   every table
     vacuum     removes files that no version within the retention names            every table
@@ -83,6 +84,7 @@ def plan(lake: Lake, clock: Clock, actions: Sequence[str] = ACTIONS) -> list[Ste
         found += _hours(lake, view) if "hours" in actions else []
         if as_of:
             found += _expire(lake, view, as_of) if "expire" in actions else []
+            found += _arrived(lake, view) if "expire" in actions else []
             found += _empty(lake, view, as_of) if "empty" in actions else []
     for action, planned in (("optimize", _optimize), ("vacuum", _vacuum), ("tidy", _tidy)):
         found += planned(lake, clock) if action in actions else []
@@ -170,6 +172,28 @@ def _expire(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
             yield Step(table.name, "expire", reason, run)
 
 
+def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
+    """Find what the stateful engine has merged into gold: it reads new arrivals alone."""
+    table, batch = tables.arrivals(view), lake.standing(view).batch
+    if lake.pipeline.engine != "stateful" or batch < 0:
+        return
+    read = F.col("batch") < batch
+    rows = lake.spark.table(table.name).where(read).count()
+
+    def run() -> str:
+        told = {
+            "generation": lake.generation,
+            "batch": batch,
+            ledger.UPKEEP: f"removed what was merged before batch {batch}",
+        }
+        with ledger.told(lake.spark, told):
+            DeltaTable.forName(lake.spark, table.name).delete(read)
+        return f"{_many(rows, 'row')} removed"
+
+    if rows:
+        yield Step(table.name, "expire", f"{_many(rows, 'row')} that the state has read", run)
+
+
 def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: datetime) -> str:
     """Delete whole partitions, in a commit that says so: no refresh takes it for another's."""
     limit = F.lit(before.date() if column == "bucket_day" else before)
@@ -202,7 +226,8 @@ def _empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
 def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
     for table in _all(lake):
         if not table.partitioned_by:
-            yield from _cluster(lake, table)
+            if "updated_at" in table.statistics:
+                yield from _cluster(lake, table)
             continue
         (column,) = table.partitioned_by
         open_from = _text(column, clock.now())

@@ -1,9 +1,11 @@
 """The pipeline, as a table of contents.
 
     source ──land──► bronze ──clean──► events + quarantine ──feature──► buckets ──refresh──► gold
+                                        engine: stateful        └──► arrivals ──state──► gold
 
-Three streaming queries, each with its own trigger and checkpoint. Whatever dies when, running again
-repairs it: every table says in its own commits what it has consumed.
+Three streaming queries, each with its own trigger and checkpoint; the stateful engine has one more
+for each view. Whatever dies when, running again repairs it: every table says in its own commits
+what it has consumed.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidemill import bronze, gold, silver, tables
+from tidemill import arrivals, bronze, gold, silver, stateful, tables
+from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
 from tidemill.gold import Refreshed
 from tidemill.lake import Lake
@@ -27,6 +30,7 @@ from tidemill.sources import Source
 QUERIES = ("land", "clean", "feature")
 Trigger = Mapping[str, Any]
 ONCE: Trigger = {"availableNow": True}
+EVERY_FILE = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,33 @@ class Pipeline:
         """What the pipeline's file declares."""
         return self.lake.pipeline
 
-    def claim(self, queries: Sequence[str] = QUERIES) -> None:
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of the queries, in the order of the flow."""
+        return (*QUERIES, *self.states)
+
+    @property
+    def states(self) -> Mapping[str, FeatureView]:
+        """The view of each query that keeps state; none but with the stateful engine."""
+        views = self.definition.views if self.definition.engine == "stateful" else ()
+        return {stateful.query_of(view): view for view in views}
+
+    def claim(self, queries: Sequence[str] | None = None) -> None:
         """Take the queries' checkpoints; refuse a lost or strange one before any query writes."""
-        for query in queries:
-            claim(self.lake, query, self.source)
+        for query in queries or self.queries:
+            if query in self.states:
+                stateful.claim(self.lake, self.states[query])
+            else:
+                claim(self.lake, query, self.source)
 
     def start(self, query: str, trigger: Trigger) -> StreamingQuery:
-        """Start `land`, `clean` or `feature`, on its own checkpoint, claimed before."""
+        """Start `land`, `clean`, `feature` or a view's state, on its own checkpoint, claimed
+        before."""
         steps: dict[str, Callable[[Trigger], StreamingQuery]] = {
             "land": self._land,
             "clean": self._clean,
             "feature": self._feature,
+            **{name: partial(self._state, view) for name, view in self.states.items()},
         }
         return steps[query](trigger)
 
@@ -79,8 +99,22 @@ class Pipeline:
             step = partial(feature_batch, lake=self.lake, clock=self.clock, follows=self.follows)
         return self._named(events.writeStream.foreachBatch(step), "feature", trigger).start()
 
+    def _state(self, view: FeatureView, trigger: Trigger) -> StreamingQuery:
+        """Arrivals, brought to now, into the state, and what it emits into gold."""
+        if self.refreshes:
+            arrive_view(self.lake, view.name, self.clock, self.follows)
+        step: Any = partial(stateful.merge_batch, lake=self.lake, view_name=view.name)
+        query, idle = stateful.query_of(view), self.follows == "wall" and trigger != ONCE
+        with stateful.state_kept(self.lake.spark, idle_batches=idle):
+            emitted = stateful.emitted(self._follow_arrivals(view), view, self.follows)
+            writer = emitted.writeStream.outputMode("update").foreachBatch(step)
+            return self._named(writer, query, trigger).start()
+
     def refresh(self) -> list[Refreshed]:
-        """Bring each view's gold to now: what a tick does when no batch comes."""
+        """Bring each view's gold to now: what a tick does when no batch comes. The stateful
+        engine's own query does it."""
+        if self.states:
+            return []
         return [
             refresh_view(self.lake, name.name, self.clock, self.follows)
             for name in self.definition.views
@@ -89,6 +123,11 @@ class Pipeline:
     def _follow(self, table: str) -> DataFrame:
         most = self.definition.max_files_per_trigger
         return self.lake.spark.readStream.option("maxFilesPerTrigger", most).table(table)
+
+    def _follow_arrivals(self, view: FeatureView) -> DataFrame:
+        """Whole commits, as a batch's rows count together; upkeep may delete what was read."""
+        reader = self.lake.spark.readStream.option("maxFilesPerTrigger", EVERY_FILE)
+        return reader.option("skipChangeCommits", "true").table(tables.arrivals(view).name)
 
     def _named(self, writer: DataStreamWriter, query: str, trigger: Trigger) -> DataStreamWriter:
         checkpoint = self.lake.checkpoint(query).folder
@@ -107,11 +146,13 @@ def clean_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
 def feature_batch(
     batch: DataFrame, batch_id: int, *, lake: Lake, clock: Clock, follows: str
 ) -> None:
-    """One batch of feature: append each view's buckets, then refresh its gold."""
+    """One batch of feature: append each view's buckets, then refresh its gold, or bring the
+    arrivals from which the state will."""
     lake = replace(lake, spark=batch.sparkSession)
+    bring = arrive_view if lake.pipeline.engine == "stateful" else refresh_view
     for view in lake.pipeline.views:
         there = silver.bucket(batch, batch_id, lake=lake, view=view)
-        refresh_view(lake, view.name, clock, follows, there)
+        bring(lake, view.name, clock, follows, there)
 
 
 def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
@@ -143,6 +184,20 @@ def refresh_view(
         not_below=wall,
         spent=spent,
     )
+
+
+def arrive_view(
+    lake: Lake,
+    view_name: str,
+    clock: Clock,
+    follows: str,
+    there: silver.Bucketed | None = None,
+) -> bool:
+    """Bring a view's arrivals to the newest buckets and to the clock's as_of."""
+    view = lake.pipeline.view(view_name)
+    there = there or silver.bucketed(lake, view)
+    as_of = clock.minute_end() if follows == "wall" else silver.event_as_of(there)
+    return arrivals.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
 
 
 def claim(lake: Lake, query: str, source: Source) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidemill import gold, ledger, silver, tables
+from tidemill import arrivals, gold, ledger, silver, stateful, tables
 from tidemill import lake as lakes
 from tidemill.errors import LakeError
 from tidemill.features.definition import PipelineDefinition
@@ -55,7 +55,7 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     if not spark.catalog.tableExists(bronze):
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
     generation = lakes.new_generation()
-    for query in ("clean", "feature"):
+    for query in ("clean", "feature", *map(stateful.query_of, pipeline.views)):
         Lake(spark, place, pipeline, generation, "").checkpoint(query).forget()
     gold_tables = {tables.features(view).name for view in pipeline.views}
     for table in tables.of(pipeline):
@@ -65,10 +65,10 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
 
 
 def from_bronze(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
-    """Run clean and feature over all of bronze, gold refreshed once at the end; yield what was
-    done."""
+    """Run clean and feature over all of bronze, gold refreshed once at the end, from the state
+    where that is the engine; yield what was done."""
     queries = ("clean", "feature")
-    pipeline.claim(queries)
+    pipeline.claim((*queries, *pipeline.states))
     watch = Watch(pipeline, tell)
     quiet = replace(pipeline, refreshes=False)
     for query in queries:
@@ -77,6 +77,9 @@ def from_bronze(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
     if not stop:
         for view in pipeline.definition.views:
             _refresh(pipeline, view.name)
+    for query in pipeline.states:
+        if not stop:
+            finish(query, quiet, stop, watch)
     watch.record()
     return watch.rows
 
@@ -91,4 +94,7 @@ def _refresh(pipeline: Pipeline, name: str) -> None:
     if as_of is None:
         found = ledger.commits(lake.spark, tables.features(view).name, None)
         as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)
+    if pipeline.states:
+        arrivals.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
+        return
     gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)

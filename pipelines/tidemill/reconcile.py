@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemill import gold, ledger, metrics, silver, tables, ways
-from tidemill.errors import LakeError
+from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
 from tidemill.settings import iso
@@ -48,7 +48,13 @@ def reconcile(lake: Lake, view: FeatureView, version: int | None = None) -> Reco
 
 def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     """Recompute gold where it differs; yield the comparison after it, and `repaired`, the keys
-    changed."""
+    changed. UsageError with the stateful engine, which cannot recompute."""
+    if lake.pipeline.engine == "stateful":
+        raise UsageError(
+            "engine: stateful cannot recompute what is different",
+            where="--repair",
+            expected=f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+        )
     before = reconcile(lake, view)
     if not before.different:
         return {**vars(before), "repaired": 0}

@@ -17,7 +17,9 @@ from tidemill.settings import Clock, iso
 
 def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, Any]]:
     """Refresh each view; yield `{view, as_of, mode, batch, keys_changed, gold_version,
-    seconds}`."""
+    seconds}`. UsageError with the stateful engine, whose state knows no other time than its own."""
+    if lake.pipeline.engine == "stateful":
+        raise _not_from_state(lake, as_of)
     results = []
     for view in lake.pipeline.views:
         if as_of is None:
@@ -39,6 +41,18 @@ def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, 
         )
     metrics.record(lake)
     return results
+
+
+def _not_from_state(lake: Lake, as_of: datetime | None) -> UsageError:
+    run = f"`tidemill run {lake.pipeline.pipeline} --once`"
+    if as_of is None:
+        message = "engine: stateful brings gold up to date in its own query"
+        return UsageError(message, where="refresh", expected=run)
+    return UsageError(
+        f"{iso(as_of)} cannot be computed from state, which holds the present windows alone",
+        where="--as-of",
+        expected="engine: buckets",
+    )
 
 
 def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed:

@@ -26,7 +26,7 @@ from tidemill.errors import InputError, QueryError
 from tidemill.failures import explained
 from tidemill.features.windows import duration
 from tidemill.metrics import BatchRow
-from tidemill.pipeline import ONCE, QUERIES, Pipeline, Trigger
+from tidemill.pipeline import ONCE, Pipeline, Trigger
 from tidemill.settings import iso
 
 log = logging.getLogger(__name__)
@@ -153,10 +153,10 @@ class Upkeep:
 
 
 def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
-    """Bring everything that is there through the three queries, in order; yield what was done."""
+    """Bring everything that is there through the queries, in order; yield what was done."""
     pipeline.claim()
     watch = Watch(pipeline, tell)
-    for name in QUERIES:
+    for name in pipeline.queries:
         if stop:
             break
         finish(name, pipeline, stop, watch)
@@ -183,10 +183,10 @@ def run(
     tell: Tell,
     until: Callable[[Sequence[BatchRow]], bool] = lambda rows: False,
 ) -> list[BatchRow]:
-    """Run the three queries together until stopped, or `until` what was done is enough; yield
+    """Run the queries together until stopped, or `until` what was done is enough; yield
     it."""
     declared = dict(pipeline.definition.triggers)
-    triggers = {name: processing_time(declared[name]) for name in QUERIES}
+    triggers = {q: processing_time(declared[q.partition("_")[0]]) for q in pipeline.queries}
     pipeline.claim()
     watch, upkeep = Watch(pipeline, tell), Upkeep(pipeline, tell)
     running: dict[str, StreamingQuery] = {}
@@ -198,7 +198,7 @@ def run(
             if pipeline.clock.minute_end() != ticked:
                 ticked = pipeline.clock.minute_end()
                 _check_source(pipeline)
-                if pipeline.follows == "wall":
+                if pipeline.follows == "wall" and not pipeline.states:
                     tick(pipeline)
             watch.look(list(running.values()))
             upkeep.look(list(running.values()))
@@ -214,7 +214,7 @@ def _start_ready(
 ) -> None:
     """Start what is not running yet; land waits for a source that has nothing to tell its kind
     by."""
-    for name in QUERIES:
+    for name in pipeline.queries:
         if name not in running and (name != "land" or pipeline.source.ready()):
             with _explained(name):
                 running[name] = pipeline.start(name, triggers[name])

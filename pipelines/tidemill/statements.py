@@ -77,6 +77,8 @@ def _lists(view: FeatureView, by_hours: bool) -> dict[str, str]:
             f"{p.aggregate.merge.format(partial=p.name, filter='')} AS {p.name}"
             for p in view.partials
         ),
+        "no_partials": _comma(f"NULL AS {p.name}" for p in view.partials),
+        "no_keys": _comma(f"NULL AS {k}" for k in keys),
         "horizon": str(view.horizon.minutes),
         "horizon_and_hour": str(view.horizon.minutes + 60),
         "first_hours": "\n    OR ".join(_first_hour(w) for w in view.windows),

@@ -7,7 +7,7 @@ identifiers: an erased identifier must not live on in the transaction log.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
@@ -151,6 +151,26 @@ def hours(view: FeatureView) -> Table:
     )
 
 
+def arrivals(view: FeatureView) -> Table:
+    """Yield the table that the stateful engine reads as a stream: what is new to its state."""
+    keys = (replace(key, nullable=True) for key in _keys(view))
+    partials = (Column(p.name, view.type_of(p), _comment(p)) for p in view.partials)
+    return Table(
+        f"{view.name}_arrivals",
+        "For the state: bucket rows as they become known, ticks of live keys, and the clock",
+        (
+            *keys,
+            Column("bucket_start", "TIMESTAMP", "the bucket's start; null in a tick"),
+            *partials,
+            _BATCH,
+            Column("as_of", "TIMESTAMP", "the end of the windows when the row came", False),
+        ),
+        (),
+        ("batch",),
+        LEDGER_RETENTION,
+    )
+
+
 def features(view: FeatureView) -> Table:
     """Yield the gold table: one row per keys."""
     values = (
@@ -223,6 +243,8 @@ def batches() -> Table:
 def of(pipeline: PipelineDefinition) -> list[Table]:
     """Yield every table of the pipeline, in the order of the flow."""
     per_view = [table for view in pipeline.views for table in (buckets(view), features(view))]
+    if pipeline.engine == "stateful":
+        per_view += map(arrivals, pipeline.views)
     return [bronze(pipeline), quarantine(pipeline), events(pipeline), *per_view, batches()]
 
 

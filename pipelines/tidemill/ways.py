@@ -3,6 +3,7 @@
     recompute     read the longest window, compare every key: the reference, first build and repair
     incremental   read what entered and left the windows since gold's ledger, change those keys
     auto          incremental; once a day of as_of gold is compared with the recompute first
+    stateful      merge what the stateful engine emitted; it alone takes this way, and no other
 
 Either way gives the same rows. The incremental one starts from what gold's ledger says, so it is
 taken only where that can be trusted; what the ledger's rules say of recompute stays as it is.
@@ -45,6 +46,9 @@ class Way:
             **({"why": self.why} if self.why else {}),
             **({"drift": self.drift} if self.drift else {}),
         }
+
+
+STATEFUL = Way(ledger.STATEFUL, None)
 
 
 def choose(

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -19,6 +20,7 @@ from pydantic import (
 )
 
 from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.ring import Shape
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.view import Duration, FeatureView, Identifier
 from tidemill.features.windows import duration
@@ -27,6 +29,16 @@ SHIPPED = Path(__file__).parent.parent / "definitions"
 LARGEST_FILE = 256 * 1024
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
 Mode = Literal["recompute", "incremental", "auto"]
+ENGINES = ("buckets", "stateful")
+
+
+def _is_engine(text: str) -> str:
+    if text not in ENGINES:
+        raise ValueError(f"unknown engine {text!r}{did_you_mean(text, ENGINES)}")
+    return text
+
+
+Engine = Annotated[str, AfterValidator(_is_engine)]
 
 
 class _Declared(BaseModel):
@@ -54,11 +66,12 @@ class GeneratorSource(_Declared):
 
 
 class Triggers(_Declared):
-    """How often each of the three queries looks for new rows."""
+    """How often each query looks for new rows; `state` is the stateful engine's."""
 
     land: Duration = "30s"
     clean: Duration = "30s"
     feature: Duration = "60s"
+    state: Duration = "30s"
 
 
 class Maintenance(_Declared):
@@ -83,6 +96,7 @@ class PipelineDefinition(_Declared):
     source: Annotated[FilesSource | GeneratorSource, Field(discriminator="kind")]
     clock: Literal["event", "wall"] = "event"
     triggers: Triggers = Triggers()
+    engine: Engine = "buckets"
     refresh: Mode = "auto"
     max_files_per_trigger: int = Field(default=1000, ge=1)
     history: Duration = "400d"
@@ -103,7 +117,18 @@ class PipelineDefinition(_Declared):
                 )
             if view.horizon.length > duration(self.history):
                 raise ValueError(f"history {self.history} is shorter than {view.horizon.text}")
+        if self.engine == "stateful":
+            self._check_stateful()
         return self
+
+    def _check_stateful(self) -> None:
+        if self.refresh != "auto":
+            raise ValueError(
+                f"refresh: {self.refresh} cannot be done from state; leave it out, or take "
+                "engine: buckets"
+            )
+        for view in self.views:
+            Shape.of(view)
 
     @property
     def events(self) -> FeatureView:
@@ -131,7 +156,9 @@ class PipelineDefinition(_Declared):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(step) for step in first["loc"])
-            message = f"{first['msg'].removeprefix('Value error, ')}, found {first['input']!r}"
+            message = first["msg"].removeprefix("Value error, ")
+            if first["type"] != "value_error":
+                message = f"{message}, found {first['input']!r}"
             raise UsageError(message, where=place) from error
 
     def view(self, name: str) -> FeatureView:

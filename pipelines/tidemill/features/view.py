@@ -23,7 +23,7 @@ from tidemill.features.windows import Window, duration
 
 RESERVED = frozenset(
     "record_id raw_payload topic partition offset source_ts ingested_at ingest_date reasons "
-    "event_id event_hour batch duplicate bucket_start bucket_hour updated_at".split()
+    "event_id event_hour batch duplicate bucket_start bucket_hour updated_at as_of".split()
 )
 COLUMN_TYPES = ("string", "bigint", "double", "boolean")
 
