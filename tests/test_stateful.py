@@ -18,8 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import oracle
 from command_line import call
 from lakes import Event, Lakes, TestLake, at, payload
-from runs import write_file
-from tidemill import checkpoints, failpoints, gold, ledger, pipeline, silver
+from runs import of_files, opened, run_once, write_file
+from tidemill import checkpoints, failpoints, gold, ledger, pipeline, reconcile, silver
 from tidemill.errors import CheckpointError, DefinitionError, LedgerError, UsageError
 from tidemill.features.definition import SHIPPED, load
 from tidemill.keeper import STATE
@@ -170,6 +170,21 @@ def feed_spending(lake: TestLake, batch: Sequence[tuple]) -> None:
     schema = "profile_id STRING, amount DOUBLE, label STRING, event_timestamp TIMESTAMP"
     frame = lake.spark.createDataFrame(list(batch), schema).coalesce(1)
     pipeline.feature_batch(frame, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
+
+
+@pytest.mark.stream
+def test_each_view_has_a_state_of_its_own(lakes: Lakes, tmp_path: Path) -> None:
+    """Through the whole of `run --once`, over views with other keys."""
+    titles = {"name": "titles", "keys": ["gti"], "features": [{"count": {}, "over": ["1h"]}]}
+    views = [lakes.declared(), {**lakes.declared(), **titles}]
+    definition = of_files(tmp_path / "in").overridden({"engine": "stateful", "views": views})
+    write_file(tmp_path / "in", "1.jsonl", map(payload, [view_at("10:00"), view_at("10:00", "q")]))
+    run_once(tmp_path / "lake", definition)
+    with opened(tmp_path / "lake", definition) as done:
+        assert done.queries[3:] == ("state_engagement", "state_titles")
+        found = [reconcile.reconcile(done.lake, view) for view in definition.views]
+    assert [(each.keys, each.different) for each in found] == [(2, 0), (1, 0)]
+    assert lakes.spark.table("titles_features").select("gti", "count_1h").collect() == [("g", 2)]
 
 
 # -- crashes, and gold that was changed by others ------------------------------------------------
