@@ -14,6 +14,7 @@ import oracle
 from lakes import Event, Lakes, TestLake, at
 from tidemill import gold, ledger, pipeline, reconcile, refreshing
 from tidemill.errors import LedgerError, UsageError
+from tidemill.lake import Lake
 from tidemill.metrics import BatchRow
 from tidemill.pipeline import Pipeline
 from tidemill.running import Watch
@@ -26,7 +27,7 @@ def view_at(text: str, profile: str = "p", event_id: str | None = None) -> Event
 
 
 def refresh(lake: TestLake, text: str, **more: object) -> gold.Refreshed:
-    batch = ledger.newest_append(lake.spark, "engagement_buckets", lake.lake.generation)
+    batch = ledger.newest_append(lake.lake, "engagement_buckets", lake.lake.generation)
     number = int(batch.ledger["batch"]) if batch and batch.ledger else -1
     return gold.refresh(lake.lake, lake.view, as_of=at(text), batch=number, **more)
 
@@ -167,13 +168,13 @@ def test_a_lost_ledger_leads_to_a_recompute_with_a_higher_number(
     lake.feed([view_at("10:00")])
     lake.feed([view_at("10:01")])
     spoil(lake)
-    real = ledger.commits
+    real = Lake.commits
 
     def cleaned(*args: object, **more: object) -> list[ledger.Commit]:
         return [replace(c, ledger=None) for c in real(*args, **more)]  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "commits", cleaned)
+        patch.setattr(Lake, "commits", cleaned)
         assert refresh(lake, "10:02").committed
     told = lake.ledgers()[0]
     assert told["refresh"] == told["version"], "gold's version + 1, above every number used"

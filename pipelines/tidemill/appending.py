@@ -56,7 +56,7 @@ def found(
     assert newest.ledger is not None
     if int(newest.ledger["batch"]) < batch:
         return None
-    for commit in ledger.appends(ledger.commits(lake.spark, table.name, None), lake.generation):
+    for commit in ledger.appends(lake.commits(table.name, None), lake.generation):
         assert commit.ledger is not None
         if int(commit.ledger["batch"]) == batch:
             _same(table, batch, str(commit.ledger["digest"]), rows_digest)

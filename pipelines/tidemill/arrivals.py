@@ -46,9 +46,9 @@ def arrived(lake: Lake, view: FeatureView) -> Arrived:
     LedgerError when that history is gone, which says nothing of what has arrived.
     """
     name = tables.arrivals(view).name
-    found = ledger.commits(lake.spark, name)
+    found = lake.commits(name)
     if len(found) == RECENT and not any(ledger.appends(found, lake.generation)):
-        found = ledger.commits(lake.spark, name, None)
+        found = lake.commits(name, None)
     since_made = list(takewhile(lambda commit: not _makes(commit), found))
     for commit in ledger.appends(since_made, lake.generation):
         assert commit.ledger is not None
@@ -70,7 +70,7 @@ def check(lake: Lake, view: FeatureView, there: Arrived, buckets: Sequence[Commi
     name = tables.buckets(view).name
     if there.buckets is None:
         return
-    if why := ledger.changed_by_another(lake.spark, name, there.buckets, buckets):
+    if why := ledger.changed_by_another(lake, name, there.buckets, buckets):
         raise _distrusted(why, name)
 
 

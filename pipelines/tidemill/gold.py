@@ -93,7 +93,7 @@ def refresh(
     LedgerError. `buckets` are the bucket table's newest commits, read where not given; `spent` are
     seconds of earlier steps, told in the ledger. An as_of of None (no bucket yet) does nothing.
     """
-    found = buckets or ledger.commits(lake.spark, tables.buckets(view).name)
+    found = buckets or lake.commits(tables.buckets(view).name)
 
     def aimed(there: Standing) -> _Aim | None:
         goal = _goal(there, as_of, batch, not_below)
@@ -101,7 +101,7 @@ def refresh(
         if goal is None or (not distrust and goal == (there.as_of, there.batch)):
             return None
         wished = lake.pipeline.refresh
-        way = ways.choose(lake.spark, view, wished, there, goal[0], distrust, found)
+        way = ways.choose(lake, view, wished, there, goal[0], distrust, found)
         _say(tables.features(view).name, way)
         by_hours = None if force else _hours_for(lake, view, way, goal[1], found)
         return _Aim(*goal, there, way, found[0].version, by_hours, spent or {})

@@ -46,15 +46,15 @@ def standing(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hours:
     name = tables.hours(view).name
     if not lake.spark.catalog.tableExists(name):
         return Hours(-1, 0, -1)
-    found = ledger.commits(lake.spark, name)
-    newest = ledger.newest_append(lake.spark, name, lake.generation, found)
+    found = lake.commits(name)
+    newest = ledger.newest_append(lake, name, lake.generation, found)
     if newest is None or newest.ledger is None:
         return Hours(-1, 0, found[0].version)
     told = newest.ledger
     of_buckets = tables.buckets(view).name
     distrust = ledger.changed_by_another(
-        lake.spark, name, newest.version, found
-    ) or ledger.changed_by_another(lake.spark, of_buckets, int(told["buckets"]), buckets)
+        lake, name, newest.version, found
+    ) or ledger.changed_by_another(lake, of_buckets, int(told["buckets"]), buckets)
     return Hours(int(told["batch"]), int(told["number"]) + 1, found[0].version, distrust)
 
 
@@ -108,7 +108,7 @@ def bring_up(lake: Lake, view: FeatureView) -> int:
         .option("userMetadata", json.dumps(told))
         .saveAsTable(table.name)
     )
-    return ledger.commits(spark, table.name, 1)[0].metric("numOutputRows")
+    return lake.commits(table.name, 1)[0].metric("numOutputRows")
 
 
 def _prepare(lake: Lake, view: FeatureView) -> None:

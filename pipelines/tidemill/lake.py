@@ -22,6 +22,7 @@ from tidemill.checkpoints import Checkpoint
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
+from tidemill.ledger import RECENT, Commit
 from tidemill.settings import Place
 from tidemill.statements import statement
 from tidemill.tables import FORMAT, Table
@@ -52,7 +53,19 @@ class Lake:
     def standing(self, view: FeatureView) -> ledger.Standing:
         """Yield where the view's gold table stands."""
         name = tables.features(view).name
-        return ledger.standing(self.spark, name, self.generation, view.definition)
+        return ledger.standing(self, name, self.generation, view.definition)
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Yield the table's newest commits, newest first; all that are kept when `limit` is None.
+
+        In a folder they are read from the log's own files: a query for them takes 0.2 s and more.
+        """
+        log = self._log(table)
+        return ledger.of_log(log, limit) if log else ledger.commits(self.spark, table, limit)
+
+    def _log(self, table: str) -> Path | None:
+        place = self.place
+        return None if place.catalog or not place.root else place.root / table / "_delta_log"
 
     def checkpoint(self, query: str) -> Checkpoint:
         """Yield the checkpoint of `land`, `clean`, `feature` or a view's state."""
@@ -69,18 +82,16 @@ class Lake:
     def is_as_made(self, table: str) -> bool:
         """Tell, from the file names of a folder's log and without a query, that nothing was
         committed since the table was made; False says nothing."""
-        if self.place.catalog or not self.place.root:
-            return False
-        log = self.place.root / table / "_delta_log"
-        return (log / f"{0:020}.json").exists() and not (log / f"{1:020}.json").exists()
+        log = self._log(table)
+        return log is not None and ledger.newest_version(log) == 0
 
     def _holds(self, table: str) -> bool:
         if self.is_as_made(table):
             return False
-        recent = ledger.commits(self.spark, table)
+        recent = self.commits(table)
         if len(recent) < ledger.RECENT and not any(commit.moves_data for commit in recent):
             return False
-        appended = ledger.newest_append(self.spark, table, self.generation, recent)
+        appended = ledger.newest_append(self, table, self.generation, recent)
         return appended is not None or not self.spark.table(table).isEmpty()
 
 

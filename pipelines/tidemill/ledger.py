@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
@@ -67,7 +68,8 @@ class Commit:
 
 
 def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list[Commit]:
-    """Yield the table's newest commits, newest first; all that are kept when `limit` is None."""
+    """Yield the table's newest commits, newest first, by a query; all that are kept when `limit` is
+    None."""
     history = DeltaTable.forName(spark, table).history(limit)
     return [
         Commit(
@@ -80,6 +82,72 @@ def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list
         )
         for row in history.collect()
     ]
+
+
+def of_log(log: Path, limit: int | None = RECENT) -> list[Commit]:
+    """Yield what `commits` yields from the files of a log in a folder, without a query."""
+    newest = newest_version(log)
+    found: list[Commit] = []
+    for version in range(newest, -1, -1):
+        if len(found) == limit or (told := _commit_info(log, version)) is None:
+            break
+        parameters = told.get("operationParameters") or {}
+        found.append(
+            Commit(
+                version,
+                str(told.get("operation", "")),
+                datetime.fromtimestamp(told["timestamp"] / 1000, timezone.utc),
+                _ledger(told.get("userMetadata")),
+                told.get("operationMetrics") or {},
+                {name: _as_text(value) for name, value in parameters.items()},
+            )
+        )
+    return found
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def newest_version(log: Path) -> int:
+    """Yield the newest version of a log in a folder, -1 without one."""
+    try:
+        version = int(json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"])
+    except (OSError, ValueError, KeyError):
+        version = (
+            0 if _file(log, 0).exists() else max(map(_version, log.glob("[0-9]*.json")), default=-1)
+        )
+    while _file(log, version + 1).exists():
+        version += 1
+    return version
+
+
+def _file(log: Path, version: int) -> Path:
+    return log / f"{version:020}.json"
+
+
+def _version(file: Path) -> int:
+    return int(file.name.partition(".")[0])
+
+
+def _commit_info(log: Path, version: int) -> Mapping[str, Any] | None:
+    """Yield what a commit says of itself, None when the log no longer has it."""
+    try:
+        with _file(log, version).open(encoding="utf-8") as lines:
+            for line in lines:
+                action: dict[str, Any] = json.loads(line)
+                if "commitInfo" in action:
+                    return dict(action["commitInfo"])
+    except FileNotFoundError:
+        return None
+    return {"timestamp": 0}
+
+
+class Reader(Protocol):
+    """Who can read a table's commits: a lake."""
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Yield the table's newest commits."""
 
 
 def _ledger(text: str | None) -> Mapping[str, Any] | None:
@@ -120,14 +188,14 @@ def told(
 
 
 def changed_by_another(
-    spark: SparkSession, table: str, after: int, recent: Sequence[Commit]
+    reader: Reader, table: str, after: int, recent: Sequence[Commit]
 ) -> str | None:
     """Say which commit after a version moved rows and is not ours, None without one.
 
     `recent` are the table's newest commits; more of them are read where they do not reach back.
     """
     missing = recent[-1].version - after - 1
-    found = recent if missing <= 0 else commits(spark, table, len(recent) + missing)
+    found = recent if missing <= 0 else reader.commits(table, len(recent) + missing)
     if found[-1].version > after + 1:
         return f"the history of {table} after version {after} is gone"
     for commit in found:
@@ -137,13 +205,13 @@ def changed_by_another(
 
 
 def newest_append(
-    spark: SparkSession, table: str, generation: str, recent: Sequence[Commit] | None = None
+    reader: Reader, table: str, generation: str, recent: Sequence[Commit] | None = None
 ) -> Commit | None:
     """Yield the generation's newest append, reading the whole history only when it is not among
     `recent`, the newest commits, which are read where not given."""
-    found = recent or commits(spark, table)
+    found = recent or reader.commits(table)
     if len(found) == RECENT and not any(appends(found, generation)):
-        found = commits(spark, table, None)
+        found = reader.commits(table, None)
     return next(appends(found, generation), None)
 
 
@@ -177,11 +245,11 @@ class Standing:
         return not self.distrust and (self.ledger or {}).get("mode") == STATEFUL
 
 
-def standing(spark: SparkSession, table: str, generation: str, definition: str) -> Standing:
+def standing(reader: Reader, table: str, generation: str, definition: str) -> Standing:
     """Yield where the gold table stands, from its history alone."""
-    found = commits(spark, table)
+    found = reader.commits(table)
     if len(found) == RECENT and not any(commit.ledger for commit in found):
-        found = commits(spark, table, limit=None)
+        found = reader.commits(table, None)
     distrust = None
     for commit in found:
         if commit.ledger:

@@ -29,7 +29,7 @@ from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from tidemill import gold, hours, ledger, metrics, silver, tables
+from tidemill import gold, hours, ledger, metrics, silver, stateful, tables
 from tidemill.features import FeatureView
 from tidemill.features.definition import LEAST_RETENTION
 from tidemill.features.windows import duration
@@ -271,6 +271,7 @@ def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
     readers = {
         tables.bronze(lake.pipeline).name: "clean",
         tables.events(lake.pipeline).name: "feature",
+        **{tables.arrivals(v).name: stateful.query_of(v) for v in lake.pipeline.views},
     }
     declared = lake.pipeline.maintenance
     retention = duration(declared.retention) if declared else LEAST_RETENTION
@@ -288,10 +289,10 @@ def _needed(lake: Lake, table: Table, reader: str | None) -> timedelta:
     version = lake.checkpoint(reader).read_to() if reader else None
     if version is None:
         return timedelta(0)
-    newest = ledger.commits(lake.spark, table.name, 1)[0].version
+    newest = lake.commits(table.name, 1)[0].version
     if version > newest:
         return timedelta(0)
-    oldest = ledger.commits(lake.spark, table.name, newest - version + 1)[-1]
+    oldest = lake.commits(table.name, newest - version + 1)[-1]
     return datetime.now(timezone.utc) - oldest.at + _SAFELY
 
 

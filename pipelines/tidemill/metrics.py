@@ -108,9 +108,9 @@ def _newer(lake: Lake, table: str, after: int) -> list[Commit]:
     """Yield the table's commits after a version, oldest first."""
     if lake.is_as_made(table):
         return []
-    found = ledger.commits(lake.spark, table)
+    found = lake.commits(table)
     if len(found) == RECENT and found[-1].version > after + 1:
-        found = ledger.commits(lake.spark, table, None)
+        found = lake.commits(table, None)
     return sorted((c for c in found if c.version > after), key=lambda c: c.version)
 
 
@@ -146,9 +146,7 @@ def _feature(lake: Lake, view: FeatureView, after: Versions) -> Iterator[BatchRo
     """Yield a row per refresh: `feature` when it took new batches in, `refresh` when it did not."""
     bucket_table, gold = tables.buckets(view).name, tables.features(view).name
     found = [c for c in _newer(lake, gold, after[gold]) if c.ledger]
-    appends = [
-        c.ledger for c in ledger.commits(lake.spark, bucket_table, None) if c.ledger and found
-    ]
+    appends = [c.ledger for c in lake.commits(bucket_table, None) if c.ledger and found]
     for commit in found:
         told: Mapping[str, Any] = commit.ledger or {}
         new = range(told["from_batch"] + 1, told["batch"] + 1)

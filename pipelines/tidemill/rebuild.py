@@ -92,7 +92,7 @@ def _refresh(pipeline: Pipeline, name: str) -> None:
     if pipeline.follows == "wall":
         as_of = pipeline.clock.minute_end()
     if as_of is None:
-        found = ledger.commits(lake.spark, tables.features(view).name, None)
+        found = lake.commits(tables.features(view).name, None)
         as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)
     if pipeline.states:
         arrivals.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)

@@ -67,7 +67,7 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
 
 
 def _ledger_of(lake: Lake, name: str, version: int) -> Mapping[str, Any]:
-    for commit in ledger.commits(lake.spark, name, None):
+    for commit in lake.commits(name, None):
         if commit.version == version and commit.ledger:
             return commit.ledger
     raise LakeError(f"version {version} has no ledger", where=name, expected="a refresh's version")

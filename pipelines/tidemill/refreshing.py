@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from tidemill import gold, ledger, metrics, silver, tables
+from tidemill import gold, metrics, silver, tables
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
@@ -33,9 +33,7 @@ def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, 
                 "mode": done.mode,
                 "batch": done.batch,
                 "keys_changed": done.keys_changed,
-                "gold_version": ledger.commits(lake.spark, tables.features(view).name, 1)[
-                    0
-                ].version,
+                "gold_version": lake.commits(tables.features(view).name, 1)[0].version,
                 "seconds": round(done.seconds, 3),
             }
         )

@@ -212,8 +212,8 @@ def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     """Yield what the bucket table says it holds; from its rows when its log says nothing."""
     name = tables.buckets(view).name
-    commits = ledger.commits(lake.spark, name)
-    newest = ledger.newest_append(lake.spark, name, lake.generation, commits)
+    commits = lake.commits(name)
+    newest = ledger.newest_append(lake, name, lake.generation, commits)
     if newest is not None and newest.ledger is not None:
         told = newest.ledger
         return Bucketed(int(told["batch"]), _time(told.get("newest")), commits, newest)
@@ -222,7 +222,7 @@ def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
 
 
 def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
-    return ledger.newest_append(lake.spark, table.name, lake.generation)
+    return ledger.newest_append(lake, table.name, lake.generation)
 
 
 def _told_of_buckets(rows: DataFrame, table: tables.Table, before: Bucketed) -> dict[str, Any]:

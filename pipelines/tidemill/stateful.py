@@ -18,7 +18,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill import arrivals, gold, ledger, silver, tables
+from tidemill import arrivals, gold, silver, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
@@ -127,7 +127,7 @@ def _why_anew(lake: Lake, view: FeatureView, checkpoint: Checkpoint) -> str | No
     if not checkpoint.has_read:
         return "there is none"
     try:
-        buckets = ledger.commits(lake.spark, tables.buckets(view).name)
+        buckets = lake.commits(tables.buckets(view).name)
         arrivals.check(lake, view, arrivals.arrived(lake, view), buckets)
     except LedgerError as error:
         return error.message

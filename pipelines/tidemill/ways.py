@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from tidemill import ledger, tables
 from tidemill.features import FeatureView
 from tidemill.features.definition import Mode
+from tidemill.lake import Lake
 from tidemill.ledger import Commit, Standing
 from tidemill.settings import iso
 from tidemill.statements import statement
@@ -52,7 +53,7 @@ STATEFUL = Way(ledger.STATEFUL, None)
 
 
 def choose(
-    spark: SparkSession,
+    lake: Lake,
     view: FeatureView,
     wished: Mode,
     there: Standing,
@@ -69,7 +70,7 @@ def choose(
     """
     if wished == "recompute":
         return Way("recompute", as_of)
-    if why := distrust or _distrust_of_buckets(spark, view, there, buckets):
+    if why := distrust or _distrust_of_buckets(lake, view, there, buckets):
         return Way("recompute", as_of, why)
     assert there.as_of is not None and there.ledger is not None
     moved = abs(as_of - there.as_of)
@@ -79,14 +80,14 @@ def choose(
     checked = ledger.instant(checked) if checked else None
     if wished == "incremental" or (checked and abs(as_of - checked) < CHECK_EVERY):
         return Way("incremental", checked)
-    drift = compare(spark, view, there.version, there.as_of, there.batch)[1]
+    drift = compare(lake.spark, view, there.version, there.as_of, there.batch)[1]
     if drift:
         return Way("recompute", as_of, f"the check found {drift} keys that differ", drift)
     return Way("incremental", as_of)
 
 
 def _distrust_of_buckets(
-    spark: SparkSession, view: FeatureView, there: Standing, found: Sequence[Commit]
+    lake: Lake, view: FeatureView, there: Standing, found: Sequence[Commit]
 ) -> str | None:
     """Say why the bucket rows that gold was made of may not be the same today; None when they are.
 
@@ -98,7 +99,7 @@ def _distrust_of_buckets(
     after = int((there.ledger or {}).get("buckets", -1))
     if after < 0:
         return f"the ledger names no version of {name}"
-    return ledger.changed_by_another(spark, name, after, found)
+    return ledger.changed_by_another(lake, name, after, found)
 
 
 def compare(
