@@ -97,12 +97,13 @@ class Tick:
 # -- events --------------------------------------------------------------------------------------
 
 
-def write_events(folder: Path, size: Size, ticks: int) -> None:
+def write_events(folder: Path, size: Size, ticks: int, *, skewed: bool = False) -> None:
     """Write `0.parquet`, 25 hours of events, and a file per tick: a minute of them, a few late.
 
     Every column comes from hashes of the event's number. Key k is sqrt-likely: the first keys have
-    most events, the last ones some.
+    most events, the last ones some; `skewed`, one key has half of all.
     """
+    half = "CASE WHEN u4 < 0.5 THEN 0 ELSE 1 END * " if skewed else ""
     folder.mkdir()
     for batch in range(ticks + 1):
         number = size.events_per_tick if batch else size.events
@@ -116,7 +117,7 @@ def write_events(folder: Path, size: Size, ticks: int) -> None:
                 SELECT {", ".join(f"hash({start} + i * 5 + {n}) / 2**64 AS u{n}" for n in range(5))}
                 FROM range({number}) AS numbers(i)
               ), events AS (
-                SELECT *, floor({size.keys} * u1 * u1)::BIGINT AS key FROM draws
+                SELECT *, {half}floor({size.keys} * u1 * u1)::BIGINT AS key FROM draws
               )
               SELECT
                 'profile-' || key // 50 AS profile_id,
@@ -362,8 +363,8 @@ def machine() -> str:
 
 
 def write(table: str, name: str) -> None:
-    """Replace the size's part of the document."""
-    begin, end = f"<!-- tick {name} -->\n", f"<!-- end of tick {name} -->\n"
+    """Replace a named part of the document."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
     text = DOCUMENT.read_text(encoding="utf-8")
     head, tail = text.split(begin)[0], text.split(end)[1]
     DOCUMENT.write_text(f"{head}{begin}{table}{end}{tail}", encoding="utf-8")
@@ -397,7 +398,7 @@ def main() -> None:
     print(f"gold is equal to DuckDB's count after each of {asked.ticks + 1} ticks of each mode\n")
     print(table := report(size, ticks))
     if asked.write:
-        write(table, asked.size)
+        write(table, f"tick {asked.size}")
 
 
 if __name__ == "__main__":
