@@ -67,7 +67,8 @@ def running(folder: Path, engine: str) -> Iterator[Run]:
     lake = lakes.open_for_writing(session(), Place(folder / engine), definition)
     source: Any = None  # events are given to the batch function
     flow = Pipeline(lake, source, Clock(), "event")
-    flow.claim(tuple(flow.states))
+    if flow.states:
+        flow.claim(tuple(flow.states))
     queries = [flow.start(name, {"processingTime": "0 seconds"}) for name in flow.states]
     try:
         yield Run(lake, folder)

@@ -247,6 +247,35 @@ def test_gold_that_another_changed_is_compared_with_a_new_state(lakes: Lakes) ->
 
 
 @pytest.mark.stream
+def test_a_query_that_begins_before_any_event(lakes: Lakes) -> None:
+    """Its first batch holds nothing; the second brings the whole of gold."""
+    engine = stateful(lakes)
+    engine.pipeline.claim([engine.query])
+    query = engine.pipeline.start(engine.query, {"processingTime": "0 seconds"})
+    try:
+        deadline = time.monotonic() + 60
+        while query.lastProgress is None and time.monotonic() < deadline:
+            time.sleep(0.2)
+        for minute in ("10:00", "10:01"):
+            batch = engine.lake.feed([view_at(minute)])
+            until_batch(engine.lake, query, batch)
+    finally:
+        query.stop()
+    assert engine.lake.gold()["p", "g"]["view_count_1h"] == 2
+    assert modes(engine.lake) == ["stateful", "stateful"]
+    assert engine.lake.different() == 0
+
+
+def until_batch(lake: TestLake, query: StreamingQuery, batch: int) -> None:
+    """Wait until gold holds the batch."""
+    deadline = time.monotonic() + 60
+    while lake.lake.standing(lake.view).batch < batch:
+        assert query.isActive, query.exception()
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.mark.stream
 def test_a_lost_state_is_made_anew(lakes: Lakes) -> None:
     """Everything in it stands in the buckets. A stranger's checkpoint is refused all the same."""
     engine = stateful(lakes)

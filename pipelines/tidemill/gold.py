@@ -127,12 +127,18 @@ def merge_emitted(
         reached = kept and goal == (there.as_of, there.batch)
         if reached and _emitted_rows(lake, view, whole).isEmpty():
             return None
-        if not kept and not whole:
+        if not kept and not whole and not _never_refreshed(lake, view, there):
             raise _not_kept(view, there)
         return _Aim(*goal, there, ways.STATEFUL, None, None, {})
 
     emitted.createOrReplaceTempView(f"{view.name}_emitted")
     return _bring(lake, view, aimed, partial(_emitted, whole=whole))
+
+
+def _never_refreshed(lake: Lake, view: FeatureView, there: Standing) -> bool:
+    """Tell whether gold is as it was made: a query that began before there was any bucket has had
+    a first batch of nothing."""
+    return there.ledger is None and lake.spark.table(tables.features(view).name).isEmpty()
 
 
 def _not_kept(view: FeatureView, there: Standing) -> LedgerError:

@@ -61,7 +61,7 @@ class Pipeline:
 
     def claim(self, queries: Sequence[str] | None = None) -> None:
         """Take the queries' checkpoints; refuse a lost or strange one before any query writes."""
-        for query in queries or self.queries:
+        for query in self.queries if queries is None else queries:
             if query in self.states:
                 stateful.claim(self.lake, self.states[query])
             else:
