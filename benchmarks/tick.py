@@ -97,13 +97,12 @@ class Tick:
 # -- events --------------------------------------------------------------------------------------
 
 
-def write_events(folder: Path, size: Size, ticks: int, *, skewed: bool = False) -> None:
+def write_events(folder: Path, size: Size, ticks: int) -> None:
     """Write `0.parquet`, 25 hours of events, and a file per tick: a minute of them, a few late.
 
     Every column comes from hashes of the event's number. Key k is sqrt-likely: the first keys have
-    most events, the last ones some; `skewed`, one key has half of all.
+    most events, the last ones some.
     """
-    half = "CASE WHEN u4 < 0.5 THEN 0 ELSE 1 END * " if skewed else ""
     folder.mkdir()
     for batch in range(ticks + 1):
         number = size.events_per_tick if batch else size.events
@@ -117,7 +116,7 @@ def write_events(folder: Path, size: Size, ticks: int, *, skewed: bool = False) 
                 SELECT {", ".join(f"hash({start} + i * 5 + {n}) / 2**64 AS u{n}" for n in range(5))}
                 FROM range({number}) AS numbers(i)
               ), events AS (
-                SELECT *, {half}floor({size.keys} * u1 * u1)::BIGINT AS key FROM draws
+                SELECT *, floor({size.keys} * u1 * u1)::BIGINT AS key FROM draws
               )
               SELECT
                 'profile-' || key // 50 AS profile_id,
