@@ -14,17 +14,12 @@ SELECT
     WHEN batch <= :hours AND bucket_hour <= :as_of - INTERVAL '60' MINUTE THEN bucket_hour
     ELSE :as_of - INTERVAL '${horizon_and_hour}' MINUTE
   END AS __covered_from
-FROM ${view}_buckets
-WHERE bucket_hour > :as_of - INTERVAL '${horizon_and_hour}' MINUTE
-  AND bucket_hour < :as_of
-  AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE
-  AND bucket_start < :as_of
-  AND batch <= :batch
-  AND (
-    batch > :hours
-    OR bucket_start >= timestamp_seconds(floor(unix_seconds(:as_of) / 3600) * 3600)
-    OR ${first_hours}
-  )
+FROM (
+${horizon_statement}
+)
+WHERE batch > :hours
+  OR bucket_start >= timestamp_seconds(floor(unix_seconds(:as_of) / 3600) * 3600)
+  OR ${first_hours}
 UNION ALL
 SELECT
   ${keys},

@@ -255,7 +255,7 @@ def test_a_query_that_begins_before_any_event(lakes: Lakes) -> None:
     try:
         deadline = time.monotonic() + 60
         while query.lastProgress is None and time.monotonic() < deadline:
-            time.sleep(0.2)
+            time.sleep(0.2)  # a query tells of its progress only when asked
         for minute in ("10:00", "10:01"):
             batch = engine.lake.feed([view_at(minute)])
             until_batch(engine.lake, query, batch)
@@ -272,7 +272,7 @@ def until_batch(lake: TestLake, query: StreamingQuery, batch: int) -> None:
     while lake.lake.standing(lake.view).batch < batch:
         assert query.isActive, query.exception()
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.2)  # a table tells of its commits only when asked
 
 
 @pytest.mark.stream

@@ -108,11 +108,9 @@ def _lists(view: FeatureView, by_hours: bool) -> dict[str, str]:
             f"changed.{name}" for name in (*keys, *(c.name for c in columns))
         ),
     }
-    parts = {  # each may stand inside a later one
-        "horizon": "horizon_by_hours" if by_hours else "horizon",
-        **{name: name for name in ("features", "moved", "diff")},
-    }
-    for part, name in parts.items():
+    over_hours = [("horizon", "horizon_by_hours")] if by_hours else []
+    whole = [(name, name) for name in ("features", "moved", "diff")]
+    for part, name in (("horizon", "horizon"), *over_hours, *whole):  # a later one holds earlier
         lists[f"{part}_statement"] = _inner(Template(_text(name)).substitute(lists))
     return lists
 
