@@ -13,8 +13,8 @@ SELECT
   batch,
   :as_of AS as_of
 FROM ${view}_buckets
-WHERE bucket_hour > :as_of - INTERVAL '${horizon_and_hour}' MINUTE
-  AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE
+WHERE bucket_hour > :as_of - ${horizon_and_hour}
+  AND bucket_start >= :as_of - ${horizon}
   AND batch > :batch_before
   AND batch <= :batch
 UNION ALL
@@ -26,9 +26,9 @@ SELECT DISTINCT
   :as_of AS as_of
 FROM ${view}_buckets
 WHERE :ticks
-  AND bucket_hour > :as_of_before - INTERVAL '${horizon_and_hour}' MINUTE
+  AND bucket_hour > :as_of_before - ${horizon_and_hour}
   AND bucket_hour < :as_of_before
-  AND bucket_start >= :as_of_before - INTERVAL '${horizon}' MINUTE
+  AND bucket_start >= :as_of_before - ${horizon}
   AND bucket_start < :as_of_before
   AND batch <= :batch_before
 UNION ALL

@@ -1,9 +1,13 @@
--- buckets: the minute buckets of a batch of events.
+-- buckets: the buckets of a batch of events.
 -- grain:      one row per keys and bucket_start
 -- input:      batch_events, the batch as a temporary view
 -- parameters: :batch BIGINT, the feature query's batch id
 WITH cut AS (
-  SELECT *, timestamp_seconds(floor(unix_seconds(${event_time}) / 60) * 60) AS bucket_start
+  SELECT
+    *,
+    timestamp_seconds(
+      floor(unix_seconds(${event_time}) / ${bucket_seconds}) * ${bucket_seconds}
+    ) AS bucket_start${selected}
   FROM batch_events
 )
 SELECT

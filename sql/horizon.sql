@@ -4,8 +4,8 @@
 -- parameters: :as_of TIMESTAMP, :batch BIGINT, as in features
 SELECT *
 FROM ${view}_buckets
-WHERE bucket_hour > :as_of - INTERVAL '${horizon_and_hour}' MINUTE
+WHERE bucket_hour > :as_of - ${horizon_and_hour}
   AND bucket_hour < :as_of
-  AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE
+  AND bucket_start >= :as_of - ${horizon}
   AND bucket_start < :as_of
   AND batch <= :batch

@@ -11,13 +11,20 @@ WITH summed AS (
     UNION ALL
     SELECT
       ${keys},
-      ${feature_names},
+      ${term_names},
       1 AS __known
     FROM ${view}_features AS gold
     LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_gold}
   )
   GROUP BY
     ${keys}
+),
+fresh AS (
+  SELECT
+    ${keys},
+    __known,
+    ${features_of_sums}
+  FROM summed
 )
 SELECT
   ${keys},
@@ -27,4 +34,4 @@ SELECT
     WHEN ${empty_rows_leave} AND ${is_empty} THEN 'delete'
     ELSE 'update'
   END AS __action
-FROM summed
+FROM fresh

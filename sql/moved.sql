@@ -10,11 +10,11 @@ SELECT
   ${partial_names},
   ${signs}
 FROM ${view}_buckets
-WHERE bucket_hour > :low - INTERVAL '${horizon_and_hour}' MINUTE
+WHERE bucket_hour > :low - ${horizon_and_hour}
   AND bucket_hour < :high
   AND batch <= :batch
   AND (
-    (batch > :batch_before AND bucket_start >= :as_of - INTERVAL '${horizon}' MINUTE)
+    (batch > :batch_before AND bucket_start >= :as_of - ${horizon})
     OR (bucket_start >= :low AND bucket_start < :high)
     OR ${edges}
   )

@@ -38,7 +38,9 @@ def digest(table: Table, where: str = "TRUE") -> Column:
     """Yield the aggregate that tells rows apart: `<count>:<xor of row hashes>`, in any order of
     rows."""
     # Cast as the table does: the hash of an INT 0 is another than that of the BIGINT it becomes.
-    row = ", ".join(f"CAST({column.name} AS {column.type})" for column in table.columns)
+    row = ", ".join(
+        f"CAST({column.name} AS {column.type})" for column in table.columns if column.digested
+    )
     xor = f"coalesce(bit_xor(CASE WHEN {where} THEN xxhash64({row}) END), 0L)"
     return F.expr(f"concat_ws(':', count_if({where}), hex({xor}))")
 

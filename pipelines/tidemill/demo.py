@@ -141,7 +141,7 @@ def _show_results(
     view = definition.views[0]
     show.summary(found)
     gold = lake.spark.table(tables.features(view).name)
-    day = [c.name for c in view.columns if c.window == view.horizon]
+    day = [c.name for c in view.columns if c.window.reach == view.horizon]
     top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5).collect()
     if not top:
         return

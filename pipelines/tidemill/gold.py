@@ -199,21 +199,35 @@ def _hours_for(
 
 
 def changes(
-    lake: Lake, view: FeatureView, as_of: datetime, batch: int, by_hours: Hours | None = None
+    lake: Lake,
+    view: FeatureView,
+    as_of: datetime,
+    batch: int,
+    by_hours: Hours | None = None,
+    *,
+    strictly: bool = False,
 ) -> DataFrame:
     """Yield the keys whose features differ from gold, with their new values and the action to
-    take; whole hours are read from `by_hours` where given."""
-    return _over_horizon("changes", lake, view, as_of, batch, by_hours)
+    take; whole hours are read from `by_hours` where given. `strictly`: see `statement`."""
+    return _over_horizon("changes", lake, view, as_of, batch, by_hours, strictly=strictly)
 
 
 def _over_horizon(
-    name: str, lake: Lake, view: FeatureView, as_of: datetime, batch: int, by_hours: Hours | None
+    name: str,
+    lake: Lake,
+    view: FeatureView,
+    as_of: datetime,
+    batch: int,
+    by_hours: Hours | None,
+    *,
+    strictly: bool = False,
 ) -> DataFrame:
     args: dict[str, Any] = {"as_of": as_of, "batch": batch}
     if by_hours:
         hours.show(lake, view, by_hours)
         args["hours"] = by_hours.batch
-    return lake.spark.sql(statement(name, view, by_hours=bool(by_hours)), args=args)
+    text = statement(name, view, by_hours=bool(by_hours), strictly=strictly)
+    return lake.spark.sql(text, args=args)
 
 
 def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
@@ -236,7 +250,9 @@ def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch
 def _changed(lake: Lake, view: FeatureView, aim: _Aim) -> Iterator[DataFrame]:
     """Yield the keys that differ, kept while they are read, computed the way that was chosen."""
     if aim.way.mode == "recompute":
-        with cached(changes(lake, view, aim.as_of, aim.batch, aim.hours)) as changed:
+        strictly = bool(aim.way.why)
+        rows = changes(lake, view, aim.as_of, aim.batch, aim.hours, strictly=strictly)
+        with cached(rows) as changed:
             yield changed
         return
     with cached(moved(lake, view, aim.standing, aim.as_of, aim.batch)) as rows:

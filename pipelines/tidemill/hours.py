@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tidemill import lake as lakes
 from tidemill import ledger, silver, tables
 from tidemill.features import FeatureView
+from tidemill.features.windows import HOUR
 from tidemill.lake import Lake
 from tidemill.ledger import Commit
 from tidemill.statements import statement
@@ -37,7 +38,7 @@ class Hours:
 
 def useful(view: FeatureView) -> bool:
     """Tell whether a window of the view can hold a whole hour."""
-    return view.horizon.minutes > 60
+    return view.horizon > HOUR and view.bucket_length < HOUR
 
 
 def standing(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hours:

@@ -40,8 +40,8 @@ class Names:
     @classmethod
     def of(cls, view: FeatureView) -> Names:
         """Yield the names of a view, and the state's schema as DDL."""
-        partials = [(p.name, view.type_of(p)) for p in view.partials]
-        columns = [(c.name, view.type_of(c.partial)) for c in view.columns]
+        partials = [(p.name, p.type) for p in view.partials]
+        columns = [(c.name, c.type) for c in view.columns]
         bucket = ddl([("__minute", "BIGINT"), *partials], ": ")
         state = f"due BIGINT, buckets ARRAY<STRUCT<{bucket}>>, told STRUCT<{ddl(columns, ': ')}>"
         return cls(view.keys, tuple(dict(partials)), tuple(dict(columns)), state)

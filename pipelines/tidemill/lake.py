@@ -324,8 +324,8 @@ def _refuse_difference(spark: SparkSession, table: Table) -> None:
 def difference(spark: SparkSession, table: Table) -> str:
     """Yield how the table's columns differ from the declaration, in words; empty when they do
     not."""
-    found = {f.name: f.dataType.simpleString() for f in spark.table(table.name).schema}
-    wanted = {column.name: column.type.lower().replace(", ", ",") for column in table.columns}
+    found = {f.name: f.dataType.simpleString().lower() for f in spark.table(table.name).schema}
+    wanted = {column.name: column.type.lower().replace(" ", "") for column in table.columns}
     parts = [f"no column {name}" for name in wanted if name not in found]
     parts += [f"column {name} is not declared" for name in found if name not in wanted]
     parts += [

@@ -161,7 +161,7 @@ def _hours(lake: Lake, view: FeatureView) -> Iterator[Step]:
 
 def _expire(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
     history = lake.pipeline.history
-    before = (as_of - lake.pipeline.kept).replace(minute=0)
+    before = (as_of - lake.pipeline.kept_of(view)).replace(minute=0)
     for table in _present(lake, [tables.buckets(view), tables.hours(view)]):
         (column,) = table.partitioned_by
         edge = _text(column, before)

@@ -108,7 +108,8 @@ def _files(declared: FilesSource, definition: PipelineDefinition) -> Files:
             "a files source has no folder", where="source", expected="--input DIR, or input: DIR"
         )
     view = definition.events
-    required = {**view.event_schema, view.event_time: "timestamp"}
+    required = {n: t for n, t in view.event_schema.items() if not t.endswith("?")}
+    required[view.event_time] = "timestamp"
     return Files(Path(declared.input), definition.max_files_per_trigger, required)
 
 

@@ -173,7 +173,7 @@ def refresh_view(
     view = lake.pipeline.view(view_name)
     there = there or silver.bucketed(lake, view)
     wall = follows == "wall"
-    as_of = clock.minute_end() if wall else silver.event_as_of(there)
+    as_of = clock.end_of(view.bucket_length) if wall else silver.event_as_of(there, view)
     spent = {"append": round(there.seconds, 3)} if there.seconds else {}
     return gold.refresh(
         lake,
@@ -196,7 +196,8 @@ def arrive_view(
     """Bring a view's arrivals to the newest buckets and to the clock's as_of."""
     view = lake.pipeline.view(view_name)
     there = there or silver.bucketed(lake, view)
-    as_of = clock.minute_end() if follows == "wall" else silver.event_as_of(there)
+    end = clock.end_of(view.bucket_length)
+    as_of = end if follows == "wall" else silver.event_as_of(there, view)
     return arrivals.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
 
 

@@ -3,8 +3,8 @@
 A record is parsed once, as a variant, so that a number where a string is declared is seen as a
 number. Reasons are `malformed`, `not_an_object`, `missing:<field>` (absent or null),
 `empty:<field>`, `wrong_type:<field>`, `too_long:<field>`, `control_character:<field>`,
-`unknown_value:<field>`, `bad_time:<field>`, `in_future` and `too_old`. No rule reads a clock: ages
-count from `ingested_at`.
+`unknown_value:<field>`, `out_of_range:<field>`, `bad_time:<field>`, `in_future` and `too_old`. No
+rule reads a clock: ages count from `ingested_at`.
 
 Rules are SQL text: a call of Spark's from Python costs as much as judging some fifty records.
 """
@@ -29,7 +29,9 @@ _VARIANT_TYPES = {
     "boolean": ("BOOLEAN",),
     "bigint": ("BIGINT",),
     "double": ("BIGINT", "DOUBLE", "DECIMAL"),
+    "decimal": ("BIGINT", "DOUBLE", "DECIMAL"),
 }
+DIGITS = 15  # that a double keeps
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Field:
     @property
     def has_its_type(self) -> str:
         """Whether the value's JSON type is one that the declared type takes."""
-        types = ", ".join(f"'{name}'" for name in _VARIANT_TYPES[self.type])
+        types = ", ".join(f"'{name}'" for name in _VARIANT_TYPES[self.type.split("(")[0]])
         return f"(regexp_extract({self.found}, '^[A-Z]+', 0) IN ({types}))"
 
     @property
@@ -69,7 +71,10 @@ class Field:
 
 def fields(pipeline: PipelineDefinition) -> list[Field]:
     """Yield the declared fields and the event's id; the event time is a matter of its own."""
-    declared = [Field(name, type_) for name, type_ in pipeline.events.event_schema.items()]
+    declared = [
+        Field(name, type_.rstrip("?"), required=not type_.endswith("?"))
+        for name, type_ in pipeline.events.event_schema.items()
+    ]
     return [Field(EVENT_ID, "string", required=False), *declared]
 
 
@@ -107,7 +112,10 @@ def _is_plain(pipeline: PipelineDefinition) -> str:
 
 def _is_plain_field(field: Field, pipeline: PipelineDefinition) -> str:
     if field.type != "string":
-        return f"(NOT {field.is_missing} AND {field.has_its_type})"
+        outside = _out_of_range(field, pipeline)
+        fits = f"{field.has_its_type} AND NOT {outside}" if outside else field.has_its_type
+        present = f"(NOT {field.is_missing} AND {fits})"
+        return present if field.required else f"({field.is_missing} OR {present})"
     plain = rf"{field.text} RLIKE r'\A[^\p{{Cntrl}}]{{1,{LONGEST_STRING}}}\z'"
     if known := pipeline.known_values().get(field.name):
         plain = f"{plain} AND {field.text} IN ({_listed(known)})"
@@ -161,6 +169,22 @@ def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str,
     yield f"wrong_type:{field.name}", f"NOT {field.is_missing} AND NOT {field.has_its_type}"
     if field.type == "string":
         yield from _of_text(field, pipeline)
+    elif outside := _out_of_range(field, pipeline):
+        is_number = f"NOT {field.is_missing} AND {field.has_its_type}"
+        yield f"out_of_range:{field.name}", f"{is_number} AND {outside}"
+
+
+def _out_of_range(field: Field, pipeline: PipelineDefinition) -> str | None:
+    """Yield the condition of a number that the declared type cannot hold, or of a double that
+    cannot be added up with the digits that the views keep; None for types without bounds."""
+    if field.type.startswith("decimal"):
+        return f"{_value(field)} IS NULL"
+    if field.type == "bigint":
+        return f"{_value(field)} IS NULL"
+    if field.type != "double":
+        return None
+    limit = f"1e{DIGITS - pipeline.scales().get(field.name, -308 + DIGITS)}D"
+    return f"NOT coalesce(abs({_value(field)}) < {limit}, FALSE)"
 
 
 def _of_text(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:

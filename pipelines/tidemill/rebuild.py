@@ -88,9 +88,9 @@ def _refresh(pipeline: Pipeline, name: str) -> None:
     """Refresh gold; without a single bucket, at the as_of it had, so that its rows become empty."""
     lake, view = pipeline.lake, pipeline.definition.view(name)
     there = silver.bucketed(lake, view)
-    as_of = silver.event_as_of(there)
+    as_of = silver.event_as_of(there, view)
     if pipeline.follows == "wall":
-        as_of = pipeline.clock.minute_end()
+        as_of = pipeline.clock.end_of(view.bucket_length)
     if as_of is None:
         found = lake.commits(tables.features(view).name, None)
         as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)

@@ -59,7 +59,7 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     if not before.different:
         return {**vars(before), "repaired": 0}
     there = silver.bucketed(lake, view)
-    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(there)
+    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(there, view)
     batch = before.batch if before.as_of else there.batch
     done = gold.refresh(lake, view, as_of=as_of, batch=batch, buckets=there.commits, force="repair")
     metrics.record(lake)

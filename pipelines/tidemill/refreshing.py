@@ -12,7 +12,7 @@ from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
 from tidemill.pipeline import refresh_view
-from tidemill.settings import Clock, iso
+from tidemill.settings import EPOCH, Clock, iso
 
 
 def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, Any]]:
@@ -59,6 +59,12 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
     Buckets are kept for the pipeline's `history`: before oldest bucket + longest window a window
     may have lost a part, so an as_of earlier than gold's own is refused there.
     """
+    if (as_of - EPOCH) % view.bucket_length:
+        raise UsageError(
+            f"{iso(as_of)} is not the end of a bucket of view {view.name}",
+            where="--as-of",
+            expected=f"a multiple of {view.bucket}",
+        )
     there, standing = silver.bucketed(lake, view), lake.standing(view)
     if standing.as_of is not None and as_of < standing.as_of:
         _refuse_lost(lake, view, as_of)
@@ -70,7 +76,7 @@ def _refuse_lost(lake: Lake, view: FeatureView, as_of: datetime) -> None:
     oldest = buckets.agg(F.unix_seconds(F.min("bucket_start"))).collect()[0][0]
     if oldest is None:
         return
-    first = silver.of_epoch(oldest) + view.horizon.length
+    first = silver.of_epoch(oldest) + view.horizon
     if as_of < first:
         raise UsageError(
             f"{iso(as_of)} is before the oldest kept bucket and the longest window",

@@ -10,6 +10,7 @@ from pathlib import Path
 from tidemill.errors import UsageError
 
 MINUTE = timedelta(minutes=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,12 @@ class Clock:
 
     def minute_end(self) -> datetime:
         """Yield the end of the current minute: at 10:05:00 and at 10:05:59 it is 10:06:00."""
-        return self.now().replace(second=0, microsecond=0) + MINUTE
+        return self.end_of(MINUTE)
+
+    def end_of(self, bucket: timedelta) -> datetime:
+        """Yield the end of the current bucket, which is never now."""
+        now = self.now()
+        return now - (now - EPOCH) % bucket + bucket
 
     @classmethod
     def from_environment(cls) -> Clock:

@@ -28,7 +28,7 @@ from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
-from tidemill.settings import MINUTE, iso
+from tidemill.settings import iso
 from tidemill.statements import statement
 
 log = logging.getLogger(__name__)
@@ -254,6 +254,6 @@ def _time(text: Any) -> datetime | None:
     return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
 
 
-def event_as_of(there: Bucketed) -> datetime | None:
+def event_as_of(there: Bucketed, view: FeatureView) -> datetime | None:
     """Yield the event clock's time: the end of the newest bucket, None without any."""
-    return there.newest + MINUTE if there.newest else None
+    return there.newest + view.bucket_length if there.newest else None

@@ -53,8 +53,8 @@ def emitted(arrived: DataFrame, view: FeatureView, follows: str) -> DataFrame:
 
 
 def _emitted_columns(view: FeatureView) -> Iterator[tuple[str, str]]:
-    yield from ((key, view.event_schema[key]) for key in view.keys)
-    yield from ((column.name, view.type_of(column.partial)) for column in view.columns)
+    yield from ((key, view.types[key]) for key in view.keys)
+    yield from ((column.name, column.type) for column in view.columns)
     yield from (("__as_of", "BIGINT"), ("__batch", "BIGINT"))
 
 

@@ -8,16 +8,17 @@ in; they are bound by name (`:as_of`) when a statement runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from string import Template
 
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
+from tidemill.features.columns import Column
 from tidemill.features.suggest import did_you_mean
-from tidemill.features.view import Column
-from tidemill.features.windows import Window
+from tidemill.features.windows import HOUR, Window
 
 _HERE = Path(__file__).parent
 _CLAUSE = re.compile(r"^-- clause: (\w+)\n", re.MULTILINE)
@@ -35,12 +36,14 @@ def statement(
     clauses: Collection[str] | None = None,
     *,
     by_hours: bool = False,
+    strictly: bool = False,
 ) -> str:
     """Yield the statement called `name`, finished for `view`.
 
     Of the parts that a statement marks with `-- clause: <name>`, only those in `clauses` stay;
     all of them when it is None. With `by_hours` it reads hour buckets where it can, and takes one
-    parameter more, `:hours` (see `horizon_by_hours`).
+    parameter more, `:hours` (see `horizon_by_hours`). `strictly`, a sketch differs when its value
+    does, and not only when the events behind it do.
     """
     head, *parts = _CLAUSE.split(_text(name))
     kept = [
@@ -48,7 +51,7 @@ def statement(
         for clause, text in zip(parts[::2], parts[1::2], strict=True)
         if clauses is None or clause in clauses
     ]
-    return Template("".join([head, *kept])).substitute(_lists(view, by_hours))
+    return Template("".join([head, *kept])).substitute(_lists(view, by_hours, strictly))
 
 
 @cache
@@ -59,13 +62,19 @@ def _text(name: str) -> str:
     return known[name].read_text(encoding="utf-8").strip() + "\n"
 
 
-def _lists(view: FeatureView, by_hours: bool) -> dict[str, str]:
+def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
     """Yield the lists that statements name; `<name>_statement` is a statement that stands inside
     others."""
     keys, columns = view.keys, view.columns
+    terms = [column for column in columns if column.is_term]
     lists = {
         "view": view.name,
         "event_time": view.event_time,
+        "bucket_seconds": str(_seconds(view.bucket_length)),
+        "selected": "".join(
+            f",\n    CAST({one.sql} AS {view.types[name]}) AS {name}"
+            for name, one in view.select.items()
+        ),
         "keys": _comma(keys),
         "key_match": _and(f"changed.{k} = gold.{k}" for k in keys),
         "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),
@@ -73,35 +82,30 @@ def _lists(view: FeatureView, by_hours: bool) -> dict[str, str]:
         "gold_is_absent": f"gold.{keys[0]} IS NULL",
         "partials": _comma(f"{p.bucket} AS {p.name}" for p in view.partials),
         "partial_names": _comma(p.name for p in view.partials),
-        "merged_partials": _comma(
-            f"{p.aggregate.merge.format(partial=p.name, filter='')} AS {p.name}"
-            for p in view.partials
-        ),
+        "merged_partials": _comma(f"{p.merged()} AS {p.name}" for p in view.partials),
         "no_partials": _comma(f"NULL AS {p.name}" for p in view.partials),
         "no_keys": _comma(f"NULL AS {k}" for k in keys),
-        "horizon": str(view.horizon.minutes),
-        "horizon_and_hour": str(view.horizon.minutes + 60),
-        "first_hours": "\n    OR ".join(_first_hour(w) for w in view.windows),
+        "horizon": _length(view.horizon),
+        "horizon_and_hour": _length(view.horizon + HOUR),
+        "edge_hours": "\n    OR ".join(_edge_hours(view)),
         "features": _comma(f"{_value(c, by_hours)} AS {c.name}" for c in columns),
         "feature_names": _comma(c.name for c in columns),
         "fresh_features": _comma(f"{_or_empty('fresh', c)} AS {c.name}" for c in columns),
-        "differs": "\n  OR ".join(
-            f"{_or_empty('fresh', c)} IS DISTINCT FROM {_or_empty('gold', c)}" for c in columns
-        ),
+        "differs": _differs(c for c in columns if strictly or not c.witness),
         "fresh_is_empty": _and(
-            f"{_or_empty('fresh', c)} IS NOT DISTINCT FROM {_empty(c)}" for c in columns
+            f"{_or_empty('fresh', c)} IS NOT DISTINCT FROM {c.empty}" for c in columns
         ),
-        "is_empty": _and(f"{c.name} IS NOT DISTINCT FROM {_empty(c)}" for c in columns),
+        "is_empty": _and(f"{c.name} IS NOT DISTINCT FROM {c.empty}" for c in columns),
         "empty_rows_leave": "TRUE" if view.when_empty == "delete" else "FALSE",
         "assignments": _comma(f"{c.name} = changed.{c.name}" for c in columns),
         "signs": _comma(_sign(w) for w in view.windows),
-        "edges": "\n    OR ".join(_edge(w) for w in view.windows),
+        "edges": "\n    OR ".join(_edges(view)),
         "any_sign": " OR ".join(f"{_sign_name(w)} <> 0" for w in view.windows),
-        "differences": _comma(
-            f"sum({c.partial.name} * {_sign_name(c.window)}) AS {c.name}" for c in columns
-        ),
-        "any_difference": " OR ".join(f"{c.name} <> 0" for c in columns),
-        "sums": _comma(f"sum({c.name}) AS {c.name}" for c in columns),
+        "differences": _comma(f"sum({_difference(c)}) AS {c.name}" for c in terms),
+        "any_difference": " OR ".join(f"{c.name} <> 0" for c in terms),
+        "term_names": _comma(c.name for c in terms),
+        "sums": _comma(f"sum({c.name}) AS {c.name}" for c in terms),
+        "features_of_sums": _comma(_of_sums(columns, terms)),
         "moved_is_horizon": _and(f"moved.{k} = horizon.{k}" for k in keys),
         "moved_is_gold": _and(f"moved.{k} = gold.{k}" for k in keys),
         "changed_columns": _comma(
@@ -115,6 +119,21 @@ def _lists(view: FeatureView, by_hours: bool) -> dict[str, str]:
     return lists
 
 
+def _seconds(length: timedelta) -> int:
+    return length // timedelta(seconds=1)
+
+
+def _length(length: timedelta) -> str:
+    """Yield a length of time as a SQL interval."""
+    seconds = _seconds(length)
+    whole = seconds % 60 == 0
+    return f"INTERVAL '{seconds // 60 if whole else seconds}' {'MINUTE' if whole else 'SECOND'}"
+
+
+def _before(time: str, length: timedelta) -> str:
+    return f"{time} - {_length(length)}" if length else time
+
+
 def _sign(window: Window) -> str:
     """Yield the SQL that tells what a bucket row does to a window: 1 enters, -1 leaves, 0
     neither."""
@@ -124,43 +143,89 @@ def _sign(window: Window) -> str:
 
 
 def _in_window(window: Window, as_of: str) -> str:
-    start = f"{as_of} - INTERVAL '{window.minutes}' MINUTE"
-    return f"bucket_start >= {start} AND bucket_start < {as_of}"
+    start, end = _before(as_of, window.reach), _before(as_of, window.offset)
+    return f"bucket_start >= {start} AND bucket_start < {end}"
 
 
 def _sign_name(window: Window) -> str:
     return f"__sign_{window.text}"
 
 
-def _edge(window: Window) -> str:
-    """Yield the SQL condition for a bucket to be where the window's start passed."""
-    length = f"INTERVAL '{window.minutes}' MINUTE"
-    return f"(bucket_start >= :low - {length} AND bucket_start < :high - {length})"
+def _edges(view: FeatureView) -> Iterator[str]:
+    """Yield the SQL conditions for a bucket to be where a window's start or end passed."""
+    lengths = dict.fromkeys(edge for w in view.windows for edge in (w.reach, w.offset))
+    for length in lengths:
+        if length:
+            low, high = _before(":low", length), _before(":high", length)
+            yield f"(bucket_start >= {low} AND bucket_start < {high})"
 
 
-def _first_hour(window: Window) -> str:
-    """Yield the SQL condition for a bucket to be where a window has only a part of an hour."""
-    start = f":as_of - INTERVAL '{window.minutes}' MINUTE"
-    end = f"floor((unix_seconds(:as_of) - {(window.minutes - 59) * 60}) / 3600) * 3600"
-    return f"(bucket_start >= {start} AND bucket_start < timestamp_seconds({end}))"
+def _difference(column: Column) -> str:
+    """Yield what a bucket row adds to a term; a product with an INT would round a long decimal."""
+    name, sign = column.partial.name, _sign_name(column.window)
+    if not column.type.startswith("DECIMAL"):
+        return f"{name} * {sign}"
+    return f"CASE {sign} WHEN 1 THEN {name} WHEN -1 THEN -{name} ELSE 0 END"
+
+
+def _of_sums(columns: Iterable[Column], terms: Iterable[Column]) -> Iterator[str]:
+    """Yield the gold columns, as expressions over the columns that are terms."""
+    kept = {column.terms[0]: column.name for column in terms}
+    for column in columns:
+        if column.is_term:
+            yield column.name
+        elif all(term in kept for term in column.terms):
+            yield f"{column.value(kept.__getitem__)} AS {column.name}"
+        else:
+            yield f"NULL AS {column.name}"  # a view that does not add up has no such statement
+
+
+def _edge_hours(view: FeatureView) -> Iterator[str]:
+    """Yield the SQL conditions for a bucket to be where a window has only a part of an hour: after
+    its start, and before its end."""
+    for start in dict.fromkeys(window.reach for window in view.windows):
+        seconds = _seconds(start) - 3599
+        end = f"timestamp_seconds(floor((unix_seconds(:as_of) - {seconds}) / 3600) * 3600)"
+        yield f"(bucket_start >= {_before(':as_of', start)} AND bucket_start < {end})"
+    for offset in dict.fromkeys(window.offset for window in view.windows):
+        if offset:
+            first = f"floor((unix_seconds(:as_of) - {_seconds(offset)}) / 3600) * 3600"
+            yield (
+                f"(bucket_start >= timestamp_seconds({first}) "
+                f"AND bucket_start < {_before(':as_of', offset)})"
+            )
 
 
 def _value(column: Column, by_hours: bool) -> str:
     """Yield a feature's expression over the buckets of the horizon."""
-    aggregate = column.partial.aggregate
-    start = f":as_of - INTERVAL '{column.window.minutes}' MINUTE"
-    covered = f" AND __covered_from < {start}" if by_hours else ""
-    window = f" FILTER (WHERE bucket_start >= {start}{covered})"
-    merged = aggregate.merge.format(partial=column.partial.name, filter=window)
-    return f"coalesce({aggregate.result.format(merged=merged)}, {aggregate.empty})"
+    return column.value(lambda term: term.partial.merged(_inside(term.window, by_hours)))
+
+
+def _inside(window: Window, by_hours: bool) -> str:
+    """Yield the SQL condition for a row of the horizon to count in a window.
+
+    By hours a minute row counts only where no hour row stands for it, and an hour row where the
+    window holds all of it.
+    """
+    start, end = _before(":as_of", window.reach), _before(":as_of", window.offset)
+    inside = f"bucket_start >= {start}"
+    if not by_hours:
+        return f"{inside} AND bucket_start < {end}" if window.offset else inside
+    if not window.offset:
+        return f"{inside} AND __covered_from < {start}"
+    hour = f"{end} - INTERVAL '60' MINUTE"
+    uncovered = f"(__covered_from < {start} OR __covered_from > {hour})"
+    return f"{inside} AND __last < {end} AND {uncovered}"
 
 
 def _or_empty(side: str, column: Column) -> str:
-    return f"coalesce({side}.{column.name}, {_empty(column)})"
+    return f"coalesce({side}.{column.name}, {column.empty})"
 
 
-def _empty(column: Column) -> str:
-    return column.partial.aggregate.empty
+def _differs(columns: Iterable[Column]) -> str:
+    return "\n  OR ".join(
+        f"{_or_empty('fresh', c)} IS DISTINCT FROM {_or_empty('gold', c)}" for c in columns
+    )
 
 
 def _inner(text: str) -> str:

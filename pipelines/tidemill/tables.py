@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.features import FeatureView
+from tidemill.features.columns import Partial
 from tidemill.features.definition import PipelineDefinition
-from tidemill.features.view import Partial
 
 FORMAT = "1"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
@@ -19,12 +19,14 @@ LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its SQL type, what it holds, and whether it may be null."""
+    """A column: its SQL type, what it holds, whether it may be null, and whether a digest reads it:
+    a sketch may come out otherwise from the same events."""
 
     name: str
     type: str
     comment: str
     nullable: bool = True
+    digested: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def events(pipeline: PipelineDefinition) -> Table:
     """Yield the table of valid, distinct events."""
     view = pipeline.events
     declared = (
-        Column(name, type_.upper(), "as the event has it", False)
+        Column(name, view.types[name], "as the event has it", type_.endswith("?"))
         for name, type_ in view.event_schema.items()
     )
     return Table(
@@ -111,17 +113,19 @@ def events(pipeline: PipelineDefinition) -> Table:
 
 
 def buckets(view: FeatureView) -> Table:
-    """Yield the table of minute buckets: append only, one partial column per aggregate."""
+    """Yield the table of buckets: append only, one partial column per aggregate."""
     partials = (
-        Column(p.name, view.type_of(p), _comment(p), p.aggregate.empty == "NULL")
+        Column(p.name, p.type, _comment(p), p.part.empty == "NULL", p.part.reproducible)
         for p in view.partials
     )
     return Table(
         f"{view.name}_buckets",
-        "Minute buckets, append only: one row per keys, bucket_start and batch",
+        "Buckets, append only: one row per keys, bucket_start and batch",
         (
             *_keys(view),
-            Column("bucket_start", "TIMESTAMP", "the bucket is [bucket_start, + 1 minute)", False),
+            Column(
+                "bucket_start", "TIMESTAMP", f"the bucket is [bucket_start, + {view.bucket})", False
+            ),
             _BATCH,
             *partials,
             Column("bucket_hour", "TIMESTAMP", "bucket_start cut to the hour", False),
@@ -154,7 +158,7 @@ def hours(view: FeatureView) -> Table:
 def arrivals(view: FeatureView) -> Table:
     """Yield the table that the stateful engine reads as a stream: what is new to its state."""
     keys = (replace(key, nullable=True) for key in _keys(view))
-    partials = (Column(p.name, view.type_of(p), _comment(p)) for p in view.partials)
+    partials = (Column(p.name, p.type, _comment(p)) for p in view.partials)
     return Table(
         f"{view.name}_arrivals",
         "For the state: bucket rows as they become known, ticks of live keys, and the clock",
@@ -176,9 +180,9 @@ def features(view: FeatureView) -> Table:
     values = (
         Column(
             c.name,
-            view.type_of(c.partial),
-            f"{_comment(c.partial)}, in [as_of - {c.window.text}, as_of), exact at the minute",
-            c.partial.aggregate.empty == "NULL",
+            c.type,
+            f"{c.what}, in {c.window.bounds()}, exact at the bucket of {view.bucket}",
+            c.empty == "NULL" or not c.is_term,
         )
         for c in view.columns
     )
@@ -201,8 +205,7 @@ def features(view: FeatureView) -> Table:
 
 
 def _comment(partial: Partial) -> str:
-    of = f"{partial.input} of " if partial.input else ""
-    return f"{partial.aggregate.name} of {of}events where {partial.where}"
+    return f"{partial.part.name} of {partial.of}"
 
 
 def batches() -> Table:
@@ -249,6 +252,4 @@ def of(pipeline: PipelineDefinition) -> list[Table]:
 
 
 def _keys(view: FeatureView) -> tuple[Column, ...]:
-    return tuple(
-        Column(key, view.event_schema[key].upper(), "entity key", False) for key in view.keys
-    )
+    return tuple(Column(key, view.types[key], "entity key", False) for key in view.keys)

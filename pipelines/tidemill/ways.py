@@ -74,7 +74,7 @@ def choose(
         return Way("recompute", as_of, why)
     assert there.as_of is not None and there.ledger is not None
     moved = abs(as_of - there.as_of)
-    if moved * (len(view.windows) + 1) >= view.horizon.length:
+    if moved * (len(view.windows) + 1) >= view.horizon:
         return Way("recompute", as_of, f"as_of moves by {moved}, which is not less to read")
     checked = there.ledger.get("checked")
     checked = ledger.instant(checked) if checked else None

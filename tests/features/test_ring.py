@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
 
 import oracle
 from lakes import Event, at
-from tidemill.features import FeatureView, count, max_, min_
+from tidemill.features import FeatureView, count, last, max_, min_
 from tidemill.features.definition import load
 from tidemill.features.ring import Ring, Shape
 
@@ -148,9 +147,15 @@ def test_nan_is_above_all_numbers_as_in_spark() -> None:
     assert values[2] != values[2]
 
 
-def test_an_aggregate_that_only_sql_knows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    only_sql = replace(SHIPPED.partials[0].aggregate, fold=None)
-    monkeypatch.setattr("tidemill.features.view.AGGREGATES", {"count": only_sql})
-    view = FeatureView(name="v", keys=["k"], event_time="t", features=[count().over("1h")])
-    with pytest.raises(ValueError, match="count of view v cannot be kept in state"):
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"features": [last("k").over("1h")]}, "k_last_1h of view v cannot be kept in state"),
+        ({"features": [count().over("1h").offset("1h")]}, "cannot be kept in state"),
+        ({"features": [count().over("1h")], "bucket": "5m"}, "state keeps minutes"),
+    ],
+)
+def test_what_state_lacks_is_refused(words: dict, message: str) -> None:
+    view = FeatureView(**{"name": "v", "keys": ["k"], "event_time": "t", **words})
+    with pytest.raises(ValueError, match=message):
         Shape.of(view)

@@ -1,8 +1,74 @@
 """What to compute: views, windows, aggregates and their YAML. No Spark, no I/O but the definition
 files."""
 
-from tidemill.features.aggregates import Aggregate
-from tidemill.features.view import Feature, FeatureView, Partial, count, max_, min_
+from tidemill.features.aggregates import Aggregate, Parameter, Part, contains
+from tidemill.features.columns import Column, Partial, Term
+from tidemill.features.feature import Feature, aggregate
+from tidemill.features.verbs import (
+    approx_distinct,
+    argmax,
+    argmin,
+    bloom,
+    bool_and,
+    bool_or,
+    count,
+    cuckoo,
+    distinct,
+    first,
+    first_k,
+    first_seen,
+    last,
+    last_k,
+    last_seen,
+    max_,
+    mean,
+    min_,
+    most_frequent,
+    quantiles,
+    ratio,
+    stddev,
+    sum_,
+    top_k,
+    variance,
+)
+from tidemill.features.view import FeatureView
 from tidemill.features.windows import Window
 
-__all__ = ["Aggregate", "Feature", "FeatureView", "Partial", "Window", "count", "max_", "min_"]
+__all__ = [
+    "Aggregate",
+    "Column",
+    "Feature",
+    "FeatureView",
+    "Parameter",
+    "Part",
+    "Partial",
+    "Term",
+    "Window",
+    "aggregate",
+    "approx_distinct",
+    "argmax",
+    "argmin",
+    "bloom",
+    "bool_and",
+    "bool_or",
+    "contains",
+    "count",
+    "cuckoo",
+    "distinct",
+    "first",
+    "first_k",
+    "first_seen",
+    "last",
+    "last_k",
+    "last_seen",
+    "max_",
+    "mean",
+    "min_",
+    "most_frequent",
+    "quantiles",
+    "ratio",
+    "stddev",
+    "sum_",
+    "top_k",
+    "variance",
+]

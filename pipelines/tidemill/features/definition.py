@@ -20,9 +20,10 @@ from pydantic import (
 )
 
 from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.names import Duration, Identifier
 from tidemill.features.ring import Shape
 from tidemill.features.suggest import did_you_mean
-from tidemill.features.view import Duration, FeatureView, Identifier
+from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
 
 SHIPPED = Path(__file__).parent.parent / "definitions"
@@ -115,8 +116,11 @@ class PipelineDefinition(_Declared):
                     f"views {first.name} and {view.name} read the same events, but declare another "
                     "event_time or schema"
                 )
-            if view.horizon.length > duration(self.history):
-                raise ValueError(f"history {self.history} is shorter than {view.horizon.text}")
+            if view.horizon > self.kept:
+                longest = view.windows[0].text
+                raise ValueError(f"history {self.history} is shorter than {longest}")
+            if view.source not in (None, self.pipeline):
+                raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
         if self.engine == "stateful":
             self._check_stateful()
         return self
@@ -139,6 +143,16 @@ class PipelineDefinition(_Declared):
     def kept(self) -> timedelta:
         """How old an event may be when it arrives, and how long its buckets are kept."""
         return duration(self.history)
+
+    def kept_of(self, view: FeatureView) -> timedelta:
+        """Yield how long the buckets of a view are kept."""
+        return min(self.kept, view.kept)
+
+    def scales(self) -> dict[str, int]:
+        """Yield, for each double that a view adds up, the most digits kept after the point."""
+        each = [view.scales() for view in self.views]
+        names = dict.fromkeys(name for found in each for name in found)
+        return {name: max(found.get(name, 0) for found in each) for name in names}
 
     def known_values(self) -> dict[str, tuple[str, ...]]:
         """Yield the values an event may have, of the columns that every view splits by."""
@@ -244,6 +258,11 @@ def _twice(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
         yield from _twice(value)
 
 
+def _path(error: Any) -> tuple[str | int, ...]:
+    """Yield the steps from where pydantic saw an error to what is wrong."""
+    return getattr(error.get("ctx", {}).get("error"), "path", ())
+
+
 @dataclass(frozen=True)
 class _Place:
     node: yaml.Node
@@ -254,7 +273,7 @@ def _explained(path: Path, tree: yaml.Node, error: ValidationError) -> Definitio
     """Yield the first of pydantic's complaints with its line and, for an unknown word, the
     nearest."""
     first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-    place = _find(tree, first["loc"])
+    place = _find(tree, (*first["loc"], *_path(first)))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message = f"unknown word{_nearest(first['loc'])}"

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
-from tidemill.features.aggregates import Fold
-from tidemill.features.view import FeatureView, Partial
+from tidemill.features.aggregates import Aggregate, Fold, aggregates
+from tidemill.features.columns import Partial
+from tidemill.features.view import FeatureView
 
 Values = tuple[Any, ...]
 
@@ -35,11 +37,12 @@ class Shape:
     @classmethod
     def of(cls, view: FeatureView) -> Shape:
         """Yield the shape of a view's rings; ValueError when an aggregate is SQL's alone."""
+        _refuse_what_state_lacks(view)
         places = {partial.name: place for place, partial in enumerate(view.partials)}
         cells = tuple((places[c.partial.name], c.window.minutes) for c in view.columns)
         return cls(
             tuple(_fold_of(partial, view) for partial in view.partials),
-            tuple(partial.aggregate.neutral for partial in view.partials),
+            tuple(_aggregate(partial).neutral for partial in view.partials),
             tuple(max(w for p, w in cells if p == place) for place in places.values()),
             cells,
         )
@@ -50,9 +53,24 @@ class Shape:
         return tuple(self.neutral[place] for place, _ in self.cells)
 
 
+def _refuse_what_state_lacks(view: FeatureView) -> None:
+    if view.bucket_length != timedelta(minutes=1):
+        raise ValueError(f"view {view.name} has a bucket of {view.bucket}, state keeps minutes")
+    for column in view.columns:
+        plain = column.is_term or (column.result == "{0}" and column.empty == "NULL")
+        if column.window.offset or not (plain or _aggregate(column.partial).fold):
+            raise ValueError(
+                f"{column.name} of view {view.name} cannot be kept in state; take engine: buckets"
+            )
+
+
+def _aggregate(partial: Partial) -> Aggregate:
+    return aggregates()[partial.aggregate]
+
+
 def _fold_of(partial: Partial, view: FeatureView) -> Fold:
-    aggregate = partial.aggregate
-    if aggregate.fold is None:
+    aggregate = _aggregate(partial)
+    if aggregate.fold is None or len(aggregate.parts) > 1:
         raise ValueError(
             f"{aggregate.name} of view {view.name} cannot be kept in state; take engine: buckets"
         )

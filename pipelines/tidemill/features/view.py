@@ -1,179 +1,77 @@
 """Feature views: what a user declares, and the columns that follow from it.
 
-    events ──bucket──► partials per (keys, minute) ──merge over a window──► features per keys
+    events ──select──► rows ──bucket──► partials per (keys, bucket) ──merge over a window──► values
 
-`partials` are the bucket table's columns, `columns` the gold table's; both are derived here, once.
+`partials` are the bucket table's columns, `columns` the gold table's; both are derived here,
+once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tidemill.errors import DefinitionError
-from tidemill.features.aggregates import AGGREGATES, COUNT, MAX, MIN, Aggregate
-from tidemill.features.suggest import did_you_mean
-from tidemill.features.windows import Window, duration
-
-RESERVED = frozenset(
-    "record_id raw_payload topic partition offset source_ts ingested_at ingest_date reasons "
-    "event_id event_hour batch duplicate bucket_start bucket_hour updated_at as_of".split()
+from tidemill.features import expressions
+from tidemill.features.columns import (
+    NUMBERS,
+    Column,
+    Partial,
+    columns_of,
+    hidden_of,
+    partials_of,
 )
-COLUMN_TYPES = ("string", "bigint", "double", "boolean")
+from tidemill.features.feature import RATIO, Feature, known
+from tidemill.features.names import RESERVED, ColumnType, Duration, Identifier
+from tidemill.features.suggest import did_you_mean
+from tidemill.features.windows import HOUR, Window, duration
+
+HISTORY = "400d"
 
 
-def identifier(text: str) -> str:
-    """Yield `text` when it is a plain lower- or mixed-case SQL identifier of at most 128
-    letters."""
-    plain = text.isascii() and text.isidentifier() and len(text) <= 128
-    if not plain or text.startswith("__"):
-        raise ValueError(f"{text!r} is not an identifier (letters, digits and _)")
-    return text
+class Misdeclared(ValueError):
+    """A declaration that cannot be; `path` leads to the place in the view."""
+
+    def __init__(self, message: str, *path: str | int):
+        """Say what is wrong, and where in the view."""
+        super().__init__(message)
+        self.path = path
 
 
-def _is_duration(text: str) -> str:
-    try:
-        duration(text)
-    except DefinitionError as error:
-        raise ValueError(str(error)) from error
-    return text
+class Selected(BaseModel):
+    """A column that is computed from the event's, row by row: `{bigint: "length(title)"}`."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-Identifier = Annotated[str, AfterValidator(identifier)]
-Duration = Annotated[str, AfterValidator(_is_duration)]
-ColumnType = Literal["string", "bigint", "double", "boolean"]
-
-
-@dataclass(frozen=True)
-class Partial:
-    """A column of the bucket table: one aggregate over the events that meet `where`.
-
-    `input` is the event's column that the aggregate takes, None where it takes none.
-    """
-
-    name: str
-    aggregate: Aggregate
-    where: str
-    input: str | None = None
-
-    @property
-    def bucket(self) -> str:
-        """The SQL that makes the partial of a bucket's events."""
-        return self.aggregate.bucket.format(where=self.where, input=self.input)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A feature column of the gold table: one partial over one window."""
-
-    name: str
-    partial: Partial
-    window: Window
-
-
-class Feature(BaseModel):
-    """An aggregate, split by the values of a column, over windows.
-
-    Written as a sentence: `count().by("event_type", ["select", "view"]).over("1h", "1d")`.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-    aggregate: str
-    input: Identifier | None = None
-    column: Identifier | None = None
-    values: tuple[Identifier, ...] = ()
-    windows: tuple[Window, ...] = ()
+    type: ColumnType
+    sql: str
 
     @model_validator(mode="before")
     @classmethod
-    def _from_yaml(cls, data: Any) -> Any:
-        """Take `{count: {by: {column: [values]}}, over: [...]}` as well as the fields."""
-        if not isinstance(data, Mapping) or "aggregate" in data:
-            return data
-        return _read_feature(data)
-
-    def by(self, column: str, values: Iterable[str]) -> Feature:
-        """Yield the feature split by `values` of `column`: one column of gold for each."""
-        return Feature(**{**dict(self), "column": column, "values": tuple(values)})
-
-    def over(self, *windows: str) -> Feature:
-        """Yield the feature over `windows`, such as "1h", "12h", "1d", in any order."""
-        return Feature(**{**dict(self), "windows": tuple(map(Window.parse, windows))})
-
-    def partials(self) -> Iterator[Partial]:
-        """Yield the bucket columns, in the order of the values."""
-        aggregate = AGGREGATES[self.aggregate]
-        name = f"{self.input}_{aggregate.name}" if self.input else aggregate.name
-        if not self.values:
-            yield Partial(name, aggregate, "TRUE", self.input)
-        for value in self.values:
-            yield Partial(f"{value}_{name}", aggregate, f"{self.column} = '{value}'", self.input)
-
-
-def count() -> Feature:
-    """Yield the feature that counts events."""
-    return Feature(aggregate=COUNT.name)
-
-
-def min_(column: str) -> Feature:
-    """Yield the feature that is the smallest value of `column`; null over an empty window."""
-    return Feature(aggregate=MIN.name, input=column)
-
-
-def max_(column: str) -> Feature:
-    """Yield the feature that is the largest value of `column`; null over an empty window."""
-    return Feature(aggregate=MAX.name, input=column)
-
-
-def _read_feature(data: Mapping[str, Any]) -> dict[str, Any]:
-    names = [name for name in data if name != "over"]
-    if len(names) != 1:
-        raise ValueError(f"a feature has one aggregate beside 'over', found {names}")
-    name = str(names[0])
-    if name not in AGGREGATES:
-        raise ValueError(f"unknown aggregate {name!r}{did_you_mean(name, AGGREGATES)}")
-    options = data[name] or {}
-    if isinstance(options, str):
-        options = {"of": options}
-    if not isinstance(options, Mapping) or set(options) - {"of", "by"}:
-        raise ValueError(f"{name} takes 'of: column, by: {{column: [values]}}', found {options!r}")
-    by, windows = _read_by(options.get("by")), _read_over(data)
-    return {"aggregate": name, "input": options.get("of"), **by, "windows": windows}
-
-
-def _read_by(by: Any) -> dict[str, Any]:
-    if by is None:
-        return {}
-    if not isinstance(by, Mapping) or len(by) != 1:
-        raise ValueError(f"'by' takes one column with its values, found {by!r}")
-    ((column, values),) = by.items()
-    if not isinstance(values, list | tuple) or not values:
-        raise ValueError(f"'by: {{{column}: ...}}' takes a list of values, found {values!r}")
-    return {"column": str(column), "values": tuple(str(value) for value in values)}
-
-
-def _read_over(data: Mapping[str, Any]) -> tuple[Window, ...]:
-    over = data.get("over")
-    if not isinstance(over, list | tuple) or not over:
-        raise ValueError(f"'over' takes a list of windows such as [1h, 1d], found {over!r}")
-    try:
-        return tuple(Window.parse(str(text)) for text in over)
-    except DefinitionError as error:
-        raise ValueError(str(error)) from error
+    def _from_pair(cls, data: Any) -> Any:
+        if isinstance(data, tuple | list) and len(data) == 2:
+            return {"type": data[0], "sql": data[1]}
+        if isinstance(data, Mapping) and len(data) == 1:
+            ((type_, sql),) = data.items()
+            return {"type": type_, "sql": sql}
+        if isinstance(data, Mapping):
+            raise ValueError(f"takes a type and a SQL expression, such as bigint: a + b; {data!r}")
+        return data
 
 
 class FeatureView(BaseModel):
     """Rolling-window features for each combination of `keys`, kept in one gold table.
 
-    `schema` names the columns of an event beside its time and what type each has; every one of them
-    is required in an event. A window of length w at as_of T is [T - w, T), exact at the minute.
+    `schema` names the columns of an event beside its time and what type each has; they are required
+    in an event, but for those whose type ends with `?`. `select` adds columns that are computed
+    from them, row by row, before anything is counted. A window of length w at as_of T is
+    [T - w, T), exact at the `bucket`, which divides an hour; `history` is how long buckets are
+    kept. `source` is the pipeline whose events the view reads, its own where None.
     `when_empty` says what becomes of a key whose every feature is empty: `zero` keeps a row of
     empty values until upkeep removes it, `keep_empty` after it became empty; `delete` removes the
     row at once.
@@ -185,6 +83,10 @@ class FeatureView(BaseModel):
     keys: tuple[Identifier, ...] = Field(min_length=1)
     event_time: Identifier
     event_schema: dict[Identifier, ColumnType] = Field(default_factory=dict, alias="schema")
+    select: dict[Identifier, Selected] = {}
+    bucket: Duration = "1m"
+    history: Duration = HISTORY
+    source: Identifier | None = None
     when_empty: Literal["zero", "delete"] = "zero"
     keep_empty: Duration = "7d"
     features: tuple[Feature, ...] = Field(min_length=1)
@@ -201,60 +103,117 @@ class FeatureView(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> FeatureView:
-        named = (c for f in self.features for c in (f.column, f.input) if c)
-        for column in (*self.keys, *named):
-            if column not in self.event_schema:
-                hint = did_you_mean(column, self.event_schema)
-                raise ValueError(f"unknown column {column!r} in view {self.name}{hint}")
-        _refuse_reserved(self)
+        _check_columns(self)
+        _check_bucket(self)
+        for place, feature in enumerate(self.features):
+            _check_feature(self, feature, place)
+        object.__setattr__(self, "features", tuple(self._rewritten()))
         _refuse_twice("key", self.keys)
-        _refuse_twice("feature", [c.name for c in self.columns])
+        _check_partials(self)
+        names = [(column.name, place) for place, column in self._declared]
+        _refuse_twice("feature", [name for name, _ in names], dict(reversed(names)))
         return self
+
+    def _rewritten(self) -> Iterator[Feature]:
+        """Yield the features, their conditions as they were understood."""
+        for feature in self.features:
+            yield (
+                feature.where(expressions.checked(feature.condition, self.types, condition=True))
+                if feature.condition
+                else feature
+            )
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The SQL types of an event's columns: its schema, its time, and what is selected."""
+        declared = {name: _sql_type(type_) for name, type_ in self.event_schema.items()}
+        chosen = {name: _sql_type(selected.type) for name, selected in self.select.items()}
+        return {**declared, self.event_time: "TIMESTAMP", **chosen}
 
     @cached_property
     def partials(self) -> tuple[Partial, ...]:
         """The bucket table's columns, in the order of the declaration."""
-        found = [p for f in self.features for p in f.partials()]
+        found = [p for f in self.features for p in partials_of(f, self.types, self.event_time)]
         return tuple({p.name: p for p in found}.values())
 
     @cached_property
+    def _declared(self) -> tuple[tuple[int, Column], ...]:
+        """Each declared gold column, with the place of its feature."""
+        return tuple(
+            (place, column)
+            for place, feature in enumerate(self.features)
+            for column in columns_of(feature, self.features, self.types, self.event_time)
+        )
+
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The gold table's feature columns: longest window first, values as declared."""
-        cells = [
-            Column(f"{partial.name}_{window.text}", partial, window)
-            for feature in self.features
-            for partial in feature.partials()
-            for window in feature.windows
-        ]
-        return tuple(sorted(cells, key=lambda cell: -cell.window.length))
+        """The gold table's columns beside the keys: the features, the longest window first, values
+        as declared; then what is kept beside them for the next refresh."""
+        declared = sorted((c for _, c in self._declared), key=lambda c: -c.window.reach)
+        return (*declared, *hidden_of(tuple(declared)))
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The features, without what gold keeps beside them."""
+        return tuple(column for column in self.columns if not column.hidden)
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The windows, longest first."""
+        """The windows, the one that reaches back farthest first."""
         return tuple(dict.fromkeys(column.window for column in self.columns))
 
     @property
     def invertible(self) -> bool:
         """Whether what leaves a window can be subtracted from every feature."""
-        return all(partial.aggregate.invertible for partial in self.partials)
-
-    def type_of(self, partial: Partial) -> str:
-        """Yield the SQL type of a partial, which is also that of its features."""
-        return partial.aggregate.type or self.event_schema[str(partial.input)].upper()
+        return all(term.partial.additive for column in self.columns for term in column.terms)
 
     @property
-    def horizon(self) -> Window:
-        """The longest window: what a recompute reads."""
-        return self.columns[0].window
+    def bucket_length(self) -> timedelta:
+        """The length of a bucket."""
+        return duration(self.bucket)
+
+    @property
+    def horizon(self) -> timedelta:
+        """How far back the windows reach: what a recompute reads."""
+        return self.columns[0].window.reach
+
+    @property
+    def kept(self) -> timedelta:
+        """How long buckets are kept."""
+        return duration(self.history)
 
     def known_values(self) -> dict[str, tuple[str, ...]]:
-        """Yield, for each column that features split by, the values an event may have."""
-        known: dict[str, tuple[str, ...]] = {}
+        """Yield, for each column of the event that features split by, the values it may have."""
+        found: dict[str, tuple[str, ...]] = {}
         for feature in self.features:
-            if feature.column:
-                before = known.get(feature.column, ())
-                known[feature.column] = tuple(dict.fromkeys((*before, *feature.values)))
-        return known
+            if feature.column in self.event_schema:
+                before = found.get(str(feature.column), ())
+                found[str(feature.column)] = tuple(dict.fromkeys((*before, *feature.values)))
+        return found
+
+    def scales(self) -> dict[str, int]:
+        """Yield, for each double of the event that is added up, the digits kept after the point."""
+        found: dict[str, int] = {}
+        for feature in self.features:
+            scale, column = feature.parameters.get("scale"), feature.inputs.get("of", "")
+            if scale is not None and self.event_schema.get(column, "").startswith("double"):
+                found[column] = max(scale, found.get(column, 0))
+        return found
+
+    def words(self) -> dict[str, Any]:
+        """Yield the view as a file says it; what has its default is left out."""
+        said: dict[str, Any] = {
+            "name": self.name,
+            "keys": list(self.keys),
+            "event_time": self.event_time,
+            "schema": dict(self.event_schema),
+            "select": {name: {one.type: one.sql} for name, one in self.select.items()},
+            "features": [feature.words() for feature in self.features],
+        }
+        for word in ("bucket", "history", "source", "when_empty", "keep_empty"):
+            if getattr(self, word) != type(self).model_fields[word].default:
+                said[word] = getattr(self, word)
+        return {word: value for word, value in said.items() if value != {}}
 
     @property
     def definition(self) -> str:
@@ -263,10 +222,11 @@ class FeatureView(BaseModel):
         told = {
             "keys": self.keys,
             "schema": self.event_schema,
+            "select": {name: (one.type, one.sql) for name, one in self.select.items()},
             "event_time": self.event_time,
-            "bucket": "1m",
+            "bucket": int(self.bucket_length.total_seconds()),
             "features": [
-                (c.name, c.partial.aggregate.name, c.partial.where, c.window.minutes)
+                (c.name, c.result, c.empty, _seconds(c.window), [_told(t.partial) for t in c.terms])
                 for c in self.columns
             ],
             "when_empty": self.when_empty,
@@ -274,29 +234,134 @@ class FeatureView(BaseModel):
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _refuse_reserved(view: FeatureView) -> None:
-    for column in (*view.event_schema, view.event_time, *view.keys):
+def _told(partial: Partial) -> tuple[str, str, str]:
+    return partial.name, partial.bucket, partial.merge
+
+
+def _seconds(window: Window) -> tuple[float, float]:
+    return window.length.total_seconds(), window.offset.total_seconds()
+
+
+def _sql_type(type_: str) -> str:
+    return type_.rstrip("?").upper()
+
+
+def _check_columns(view: FeatureView) -> None:
+    for column in (*view.event_schema, *view.select, view.event_time, *view.keys):
         if column.lower() in RESERVED:
-            raise ValueError(
+            raise Misdeclared(
                 f"column {column!r} of view {view.name} is one of Tidemill's own names"
             )
     if view.event_time in view.event_schema:
-        raise ValueError(
+        raise Misdeclared(
             f"event_time {view.event_time!r} is also in the schema: leave it out there"
         )
-    for feature in view.features:
-        if not feature.windows:
-            raise ValueError(f"a {feature.aggregate} of view {view.name} has no windows: add over")
-        if feature.column and view.event_schema[feature.column] != "string":
-            raise ValueError(f"'by' takes a string column, {feature.column!r} is none")
-        if (AGGREGATES[feature.aggregate].type is None) != (feature.input is not None):
-            takes = "no column" if feature.input else "a column: of"
-            raise ValueError(f"{feature.aggregate} of view {view.name} takes {takes}")
+    event = [*view.event_schema, view.event_time]
+    _refuse_twice("column", [*event, *view.select])
+    for name, selected in view.select.items():
+        text = _at("select", name)(expressions.checked)(selected.sql, event)
+        view.select[name] = Selected(type=selected.type, sql=text)
+    for key in view.keys:
+        _known_column(view, key, "keys")
+        if view.event_schema.get(key, "").endswith("?"):
+            raise Misdeclared(f"key {key!r} may not be absent: its type ends with ?", "schema", key)
 
 
-def _refuse_twice(what: str, names: Iterable[str]) -> None:
+def _known_column(view: FeatureView, column: str, *path: str | int) -> None:
+    if column not in view.types or column == view.event_time:
+        hint = did_you_mean(column, view.types)
+        raise Misdeclared(f"unknown column {column!r} in view {view.name}{hint}", *path)
+
+
+def _check_bucket(view: FeatureView) -> None:
+    if HOUR % view.bucket_length:
+        raise Misdeclared(f"bucket {view.bucket!r} does not divide an hour", "bucket")
+
+
+def _check_feature(view: FeatureView, feature: Feature, place: int) -> None:
+    path = ("features", place)
+    if not feature.windows:
+        raise Misdeclared(
+            f"a {feature.aggregate} of view {view.name} has no windows: add over", *path
+        )
+    for window in feature.windows:
+        for length in (window.length, window.offset):
+            if length % view.bucket_length:
+                raise Misdeclared(
+                    f"window {window.text!r} is not a multiple of the bucket of {view.bucket}",
+                    *path,
+                )
+        if window.reach > view.kept:
+            raise Misdeclared(f"history {view.history} is shorter than {window.text}", *path)
+    if feature.column:
+        _known_column(view, feature.column, *path)
+        if view.types[feature.column] != "STRING":
+            raise Misdeclared(f"'by' takes a string column, {feature.column!r} is none", *path)
+    if feature.condition:
+        _at(*path)(expressions.checked)(feature.condition, view.types, condition=True)
+    if feature.aggregate == RATIO:
+        if not feature.label:
+            raise Misdeclared("a ratio takes a name", *path)
+        _at(*path)(list)(columns_of(feature, view.features, view.types, view.event_time))
+        return
+    for role, column in feature.inputs.items():
+        _known_column(view, column, *path)
+        _check_input(view, feature, role, column, path)
+
+
+def _check_input(
+    view: FeatureView, feature: Feature, role: str, column: str, path: tuple[str | int, ...]
+) -> None:
+    kind, type_ = known(feature.aggregate).inputs[role], view.types[column]
+    if kind == "number" and not type_.startswith(NUMBERS):
+        raise Misdeclared(f"{feature.aggregate} takes a number, {column} is {type_}", *path)
+    if kind == "boolean" and type_ != "BOOLEAN":
+        raise Misdeclared(f"{feature.aggregate} takes a boolean, {column} is {type_}", *path)
+    if "scale" in known(feature.aggregate).parameters:
+        given = feature.parameters.get("scale")
+        if type_ == "DOUBLE" and given is None:
+            raise Misdeclared(
+                f"{feature.aggregate} of the double {column} takes a scale, the digits after the "
+                f"point that are kept: {{of: {column}, scale: 2}}",
+                *path,
+            )
+        if type_ != "DOUBLE" and given is not None:
+            raise Misdeclared(f"{column} is {type_}, which is exact: no scale", *path)
+
+
+def _check_partials(view: FeatureView) -> None:
+    """Refuse two features that would keep different things under one name."""
+    seen: dict[str, Partial] = {}
+    for place, feature in enumerate(view.features):
+        for partial in partials_of(feature, view.types, view.event_time):
+            there = seen.setdefault(partial.name.lower(), partial)
+            if (there.bucket, there.merge) != (partial.bucket, partial.merge):
+                raise Misdeclared(
+                    f"two features keep different things as {partial.name!r}: give one a name",
+                    "features",
+                    place,
+                )
+
+
+def _at(*path: str | int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Yield what calls a function, its errors told with their place in the view."""
+
+    def placed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **words: Any) -> Any:
+            try:
+                return function(*args, **words)
+            except ValueError as error:
+                raise Misdeclared(str(error), *path) from error
+
+        return called
+
+    return placed
+
+
+def _refuse_twice(what: str, names: Iterable[str], places: Mapping[str, int] | None = None) -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise ValueError(f"{what} {name!r} is declared twice")
+            path = ("features", places[name]) if places else ()
+            raise Misdeclared(f"{what} {name!r} is declared twice", *path)
         seen.add(name.lower())

@@ -9,7 +9,7 @@ from datetime import timedelta
 from tidemill.errors import DefinitionError
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-BUCKET = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 LONGEST = timedelta(days=30)
 
 
@@ -29,25 +29,41 @@ def duration(text: str) -> timedelta:
 
 @dataclass(frozen=True, order=True)
 class Window:
-    """A rolling window: at `as_of` T it is the half-open [T - length, T), exact at bucket grain.
+    """A rolling window: at `as_of` T it is the half-open [T - offset - length, T - offset), exact
+    at bucket grain.
 
-    `text` is the length as declared; it ends the names of the window's columns (`view_count_1h`).
+    `text` ends the names of the window's columns: the length as declared (`view_count_1h`), with an
+    offset also how long ago (`view_count_1h_1d_ago`).
     """
 
     length: timedelta
     text: str
+    offset: timedelta = timedelta(0)
 
     @property
     def minutes(self) -> int:
         """The length in whole minutes."""
         return self.length // timedelta(minutes=1)
 
+    @property
+    def reach(self) -> timedelta:
+        """How far before as_of the window starts."""
+        return self.length + self.offset
+
     @classmethod
     def parse(cls, text: str) -> Window:
-        """Yield the window that `text` names: whole buckets, at most 30 days."""
+        """Yield the window that `text` names: from a second to 30 days."""
         length = duration(text)
-        if length % BUCKET:
-            raise DefinitionError(f"window {text!r} is not a multiple of the bucket of 1m")
         if length > LONGEST:
             raise DefinitionError(f"window {text!r} is too long", expected="at most 30d")
         return cls(length, str(text).strip())
+
+    def ago(self, offset: str) -> Window:
+        """Yield the same window, so much earlier."""
+        return Window(self.length, f"{self.text}_{offset}_ago", duration(offset))
+
+    def bounds(self) -> str:
+        """Yield the window in words, as a half-open interval of time."""
+        length = self.text.split("_")[0]
+        ago = f" - {self.text.split('_')[1]}" if self.offset else ""
+        return f"[as_of{ago} - {length}, as_of{ago})"

@@ -1,0 +1,93 @@
+"""Aggregates that add up: what leaves a window is subtracted from its parts, exactly.
+
+Numbers with a fraction are added as DECIMAL(38, scale), so no order of additions matters and an
+emptied window is exactly empty. A double keeps 15 digits; clean refuses one of the event that does
+not hold the declared scale (`out_of_range`). An overflow of a sum is an error.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from tidemill.features.aggregates.aggregate import Aggregate, Parameter, Part
+
+NUMBER = {"of": "number"}
+SCALE = Parameter(int, 0, 9, default=None)
+SQUARED_SCALE = Parameter(int, 0, 3, default=None)  # a product of sums keeps 6 digits in SQL
+
+
+def _sum(name: str, type_: str, value: str) -> Part:
+    text = f"coalesce(sum({value}) FILTER (WHERE {{where}}), 0)"
+    return Part(name, type_, text, "sum({partial}){filter}", "0", additive=True)
+
+
+SUM_PART = _sum("sum", "{exact}", "CAST({of} AS {exact})")
+N_PART = Part(
+    "n",
+    "BIGINT",
+    "count_if({where} AND {of} IS NOT NULL)",
+    "sum({partial}){filter}",
+    "0",
+    additive=True,
+)
+SQUARES_PART = _sum("squares", "{square}", "CAST({of} AS {narrow}) * CAST({of} AS {narrow})")
+
+COUNT = Aggregate(
+    name="count",
+    summary="How many events there are.",
+    parts=(
+        Part("count", "BIGINT", "count_if({where})", "sum({partial}){filter}", "0", additive=True),
+    ),
+    result="{count}",
+    type="BIGINT",
+    empty="0",
+    inputs={},
+    nulls="counts events, whatever their columns hold",
+    fold=operator.add,
+    neutral=0,
+)
+SUM = Aggregate(
+    name="sum",
+    summary="The sum of a number; of a double as a decimal with `scale` digits after the point.",
+    parts=(SUM_PART,),
+    result="{sum}",
+    type="{exact}",
+    empty="0",
+    inputs=NUMBER,
+    parameters={"scale": SCALE},
+    fold=operator.add,
+    neutral=0,
+)
+MEAN = Aggregate(
+    name="mean",
+    summary="The arithmetic mean of a number: its exact sum by how many there are.",
+    parts=(SUM_PART, N_PART),
+    result="CAST({sum} AS DOUBLE) / nullif({n}, 0)",
+    type="DOUBLE",
+    inputs=NUMBER,
+    parameters={"scale": SCALE},
+)
+# Var = (n Σx² - (Σx)²) / (n (n - 1)), the sample variance, of sums without rounding.
+_VARIANCE = (
+    "CASE WHEN {n} > 1 THEN CAST({squares} * {n} - {sum} * {sum} AS DOUBLE)"
+    " / (CAST({n} AS DOUBLE) * ({n} - 1)) END"
+)
+VARIANCE = Aggregate(
+    name="variance",
+    summary="The sample variance of a number; null of fewer than two.",
+    parts=(SUM_PART, N_PART, SQUARES_PART),
+    result=_VARIANCE,
+    type="DOUBLE",
+    inputs=NUMBER,
+    parameters={"scale": SQUARED_SCALE},
+)
+STDDEV = Aggregate(
+    name="stddev",
+    summary="The sample standard deviation of a number; null of fewer than two.",
+    parts=(SUM_PART, N_PART, SQUARES_PART),
+    result=f"sqrt({_VARIANCE})",
+    type="DOUBLE",
+    inputs=NUMBER,
+    parameters={"scale": SQUARED_SCALE},
+)
+ALL = (COUNT, SUM, MEAN, VARIANCE, STDDEV)

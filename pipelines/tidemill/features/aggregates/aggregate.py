@@ -1,0 +1,115 @@
+"""What an aggregate is: SQL for three steps, as data.
+
+    events ──bucket──► parts per (keys, bucket) ──merge over a window──► parts ──result──► value
+
+Texts hold placeholders. In all of them: `{of}` and other inputs by role are the event's columns,
+`{of_type}` their SQL types; a parameter stands under its own name. Besides:
+
+    bucket    `{where}` the condition an event must meet, `{time}` the event time
+    merge     `{partial}` the bucket column, `{filter}` the window's FILTER clause, empty where all
+              rows count; `{inside}` the window's condition, TRUE where all rows count
+    result    `{<part>}` a merged part, by the part's name
+    types     `{exact}` the type in which the input adds up without rounding, `{narrow}` one that
+              holds a single value, `{square}` the type of the sum of squares
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Fold = Callable[[Any, Any], Any]
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that an aggregate takes, within bounds; a list of numbers when `many`.
+
+    Without a default it has to be given.
+    """
+
+    type: type[int] | type[float]
+    low: float
+    high: float
+    default: Any = MISSING
+    many: bool = False
+
+    def read(self, name: str, given: Any) -> Any:
+        """Yield the value, checked; ValueError says what was expected."""
+        if self.many:
+            if not isinstance(given, list | tuple) or not given:
+                raise ValueError(f"'{name}' takes a list of numbers, found {given!r}")
+            return tuple(self._one(name, value) for value in given)
+        return self._one(name, given)
+
+    def _one(self, name: str, given: Any) -> Any:
+        number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not number or (self.type is int and int(given) != given):
+            raise ValueError(f"'{name}' takes {self.words}, found {given!r}")
+        if not self.low <= given <= self.high:
+            raise ValueError(f"'{name}' takes {self.words}, found {given!r}")
+        return self.type(given)
+
+    @property
+    def words(self) -> str:
+        """What it takes, in words."""
+        whole = "a whole number" if self.type is int else "a number"
+        return f"{whole} from {self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One column that an aggregate keeps in a bucket; its name ends the column's.
+
+    `empty` is what merging no rows at all gives. An `additive` part merges by a sum, so that what
+    left a window is subtracted, exactly. A `witness` tells, exactly, whether the events behind a
+    sketch are the same; a part that is not `reproducible` may come out otherwise from the same
+    events in another order, so no digest reads it.
+    """
+
+    name: str
+    type: str
+    bucket: str
+    merge: str
+    empty: str = "NULL"
+    additive: bool = False
+    witness: bool = False
+    reproducible: bool = True
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One mergeable aggregate, by its name in YAML.
+
+    `summary`, `nulls` and `accuracy` are for its page in the docs. `inputs` are the roles of the
+    event's columns it takes and what each may be: any, number, boolean. `result`, of type `type`,
+    is the value of merged parts, `empty` the value over a window without events. `fold` is `merge`
+    outside of SQL, of two partials that are not null, where there is one part and `result` is it;
+    `neutral` is then the partial of no event.
+    """
+
+    name: str
+    summary: str
+    parts: tuple[Part, ...]
+    result: str
+    type: str
+    empty: str = "NULL"
+    inputs: Mapping[str, str] = field(default_factory=lambda: {"of": "any"})
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    nulls: str = "null inputs are left out"
+    accuracy: str = "exact"
+    fold: Fold | None = None
+    neutral: Any = None
+
+    @property
+    def invertible(self) -> bool:
+        """Whether what leaves a window can be subtracted."""
+        return all(part.additive for part in self.parts)
+
+    @property
+    def witness(self) -> Part | None:
+        """The part that tells whether a sketch is of the same events; None for exact aggregates."""
+        return next((part for part in self.parts if part.witness), None)

@@ -1,0 +1,91 @@
+"""Extremes, and the value of another column there; the truth of all or any."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from tidemill.features.aggregates.aggregate import Aggregate, Fold, Part
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    return one if _rank(one) <= _rank(other) else other
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return one if _rank(one) >= _rank(other) else other
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """Yield what orders a value as Spark does: NaN is equal to itself and above all numbers."""
+    return (True, 0) if value != value else (False, value)
+
+
+def _extreme(name: str, word: str, fold: Fold) -> Aggregate:
+    return Aggregate(
+        name=name,
+        summary=f"The {word} value of a column.",
+        parts=(
+            Part(
+                name,
+                "{of_type}",
+                f"{name}({{of}}) FILTER (WHERE {{where}})",
+                f"{name}({{partial}}){{filter}}",
+            ),
+        ),
+        result=f"{{{name}}}",
+        type="{of_type}",
+        nulls="null inputs are left out; NaN is above every number",
+        fold=fold,
+    )
+
+
+def _at_extreme(name: str, word: str, how: str, moment: str, tie: str) -> Aggregate:
+    """Yield an aggregate that orders by (the extreme, the event time, the value)."""
+    ordered = f"struct({{at}} AS extreme, {moment} AS moment, {{of}} AS value)"
+    known = "{where} AND {at} IS NOT NULL AND {of} IS NOT NULL"
+    part = Part(
+        name,
+        "STRUCT<extreme: {at_type}, moment: BIGINT, value: {of_type}>",
+        f"{how}({ordered}) FILTER (WHERE {known})",
+        f"{how}({{partial}}){{filter}}",
+    )
+    return Aggregate(
+        name=name,
+        summary=f"The value of a column in the event where another, `at`, is {word}; of several "
+        f"the earliest event's, at the same time the {tie} value.",
+        parts=(part,),
+        result=f"({{{name}}}).value",
+        type="{of_type}",
+        inputs={"of": "any", "at": "any"},
+        nulls="events where either column is null are left out",
+    )
+
+
+def _truth(name: str, words: str, empty: str, fold: Fold) -> Aggregate:
+    return Aggregate(
+        name=name,
+        summary=f"Whether a condition holds in {words} event; {empty} over an empty window.",
+        parts=(
+            Part(
+                name,
+                "BOOLEAN",
+                f"{name}({{of}}) FILTER (WHERE {{where}})",
+                f"{name}({{partial}}){{filter}}",
+            ),
+        ),
+        result=f"{{{name}}}",
+        type="BOOLEAN",
+        empty=empty.upper(),
+        inputs={"of": "boolean"},
+        fold=fold,
+    )
+
+
+MIN = _extreme("min", "smallest", _smaller)
+MAX = _extreme("max", "largest", _larger)
+ARGMIN = _at_extreme("argmin", "smallest", "min", "unix_micros({time})", "smallest")
+ARGMAX = _at_extreme("argmax", "largest", "max", "-unix_micros({time})", "largest")
+BOOL_AND = _truth("bool_and", "every", "true", operator.and_)
+BOOL_OR = _truth("bool_or", "any", "false", operator.or_)
+ALL = (MIN, MAX, ARGMIN, ARGMAX, BOOL_AND, BOOL_OR)

@@ -1,0 +1,54 @@
+"""Names and lengths of time as a declaration may say them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from tidemill.errors import DefinitionError
+from tidemill.features.windows import duration
+
+RESERVED = frozenset(
+    "record_id raw_payload topic partition offset source_ts ingested_at ingest_date reasons "
+    "event_id event_hour batch duplicate bucket_start bucket_hour bucket_day updated_at "
+    "as_of".split()
+)
+_TYPE = re.compile(r"(string|bigint|double|boolean|decimal\((\d{1,2}), ?(\d{1,2})\))(\??)")
+
+
+def identifier(text: str) -> str:
+    """Yield `text` when it is a plain lower- or mixed-case SQL identifier of at most 128
+    letters."""
+    plain = text.isascii() and text.isidentifier() and len(text) <= 128
+    if not plain or text.startswith("__"):
+        raise ValueError(f"{text!r} is not an identifier (letters, digits and _)")
+    return text
+
+
+def is_duration(text: str) -> str:
+    """Yield `text` when it names a length of time."""
+    try:
+        duration(text)
+    except DefinitionError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def column_type(text: str) -> str:
+    """Yield `text` when it names a column's type; `?` at its end says that it may be absent."""
+    found = _TYPE.fullmatch(text)
+    if not found or (found[2] and not 1 <= int(found[2]) <= 18):
+        raise ValueError(
+            f"unknown type {text!r}: string, bigint, double, boolean or decimal(18, 2) with at "
+            "most 18 digits, and ? at its end where the column may be absent"
+        )
+    if found[3] and int(found[3]) > int(found[2]):
+        raise ValueError(f"{text!r} has more digits after the point than in all")
+    return text.replace(", ", ",")
+
+
+Identifier = Annotated[str, AfterValidator(identifier)]
+Duration = Annotated[str, AfterValidator(is_duration)]
+ColumnType = Annotated[str, AfterValidator(column_type)]
