@@ -94,6 +94,11 @@ class Sales:
     def new(cls, spark: SparkSession, root: Path, definition: PipelineDefinition) -> Sales:
         return cls(lakes.open_for_writing(spark, Place(root), definition))
 
+    def at(self, batch: int) -> Sales:
+        """The lake as one that has seen the batches up to `batch`."""
+        self.batch = batch
+        return self
+
     @property
     def view(self) -> FeatureView:
         return self.lake.pipeline.views[0]
@@ -115,6 +120,14 @@ class Sales:
         found = self.lake.standing(self.view).as_of
         assert found is not None
         return found
+
+    def newest(self, table: str) -> int:
+        return self.lake.commits(f"sales_{table}", 1)[0].version
+
+    def mode(self) -> str:
+        told = self.lake.standing(self.view).ledger
+        assert told is not None
+        return str(told["mode"])
 
     def gold(self) -> dict[str, dict[str, Any]]:
         rows = self.lake.spark.table("sales_features").collect()

@@ -77,9 +77,9 @@ def test_other_bucket_columns_are_refused_with_the_difference(lakes: Lakes) -> N
     count = {"count": {"by": {"event_type": ["select", "click"]}}, "over": ["1h"]}
     with pytest.raises(LakeError) as caught:
         lakes.open(lakes.made[0], views=[{**declared, "features": [count]}])
-    assert caught.value.where == "engagement_buckets"
-    for words in ("no column click_count", "column highlight_count is not declared"):
-        assert words in caught.value.message
+    assert caught.value.where == "view engagement"
+    assert "the buckets hold nothing for click_count" in caught.value.message
+    assert "tidemill rebuild engagement --features count" in str(caught.value)
 
 
 def test_tables_of_another_pipeline_are_refused(lakes: Lakes) -> None:

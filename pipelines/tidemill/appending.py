@@ -8,6 +8,7 @@ hashes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Mapping
@@ -45,6 +46,12 @@ def digest(table: Table, where: str = "TRUE") -> Column:
     return F.expr(f"concat_ws(':', count_if({where}), hex({xor}))")
 
 
+def columns(table: Table) -> str:
+    """Yield a hash of the columns that a digest reads: digests of others cannot be compared."""
+    told = ",".join(column.name for column in table.columns if column.digested)
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
 def found(
     lake: Lake, table: Table, batch: int, rows_digest: str, newest: Commit | None
 ) -> Mapping[str, Any] | None:
@@ -61,7 +68,8 @@ def found(
     for commit in ledger.appends(lake.commits(table.name, None), lake.generation):
         assert commit.ledger is not None
         if int(commit.ledger["batch"]) == batch:
-            _same(table, batch, str(commit.ledger["digest"]), rows_digest)
+            if commit.ledger.get("columns") == columns(table):  # else the view changed since
+                _same(table, batch, str(commit.ledger["digest"]), rows_digest)
             return commit.ledger
     return _from_rows(lake, table, batch, rows_digest, required=True)
 
@@ -81,7 +89,7 @@ def append(
     if before is not None:
         log.info("%s holds batch %d already", table.name, batch)
         return Appended(before or told, written=False)
-    metadata = {"generation": lake.generation, "batch": batch, **told}
+    metadata = {"generation": lake.generation, "batch": batch, "columns": columns(table), **told}
     (
         rows.select(*table.column_names)
         .write.format("delta")

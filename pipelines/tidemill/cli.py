@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.errors import SetupError, TidemillError, UsageError
-from tidemill.features.definition import PipelineDefinition, load, shipped
+from tidemill.features.definition import PipelineDefinition, declaring, load, shipped
 from tidemill.settings import Clock, Place, iso, whole_minute
 
 app = typer.Typer(
@@ -31,6 +31,11 @@ app = typer.Typer(
 )
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
+ViewName = Annotated[str, typer.Argument(help="A feature view's name.")]
+Declaring = Annotated[
+    str | None,
+    typer.Option("--pipeline", help="The pipeline that declares it.  [default: a shipped one]"),
+]
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="The lake's folder.  [default: $TIDEMILL_ROOT, else ./lake]"),
@@ -188,10 +193,43 @@ def reconcile(
         raise typer.Exit(1)
 
 
-@app.command(epilog=example("tidemill rebuild engagement --from bronze"))
+@app.command(epilog=example("tidemill plan mine.yaml"))
+def plan(
+    pipeline: PipelineName,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Say how a changed view differs from its tables, and what that needs. Changes nothing."""
+    from tidemill import evolution
+    from tidemill.opening import open_as_found
+
+    definition = load(pipeline)
+    opening = _opening(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    spark = open_as_found(opening, definition)
+    found = [evolution.change(spark, view) for view in definition.views]
+    results = [{**vars(change), "way": change.way(pipeline)} for change in found]
+    _print_each(as_json, results)
+
+
+@app.command(epilog=example("tidemill rebuild mine.yaml --features amount_sum"))
 def rebuild(
     pipeline: PipelineName,
-    source: Annotated[str, typer.Option("--from", help="What to make the tables again from.")],
+    source: Annotated[
+        str | None, typer.Option("--from", help="bronze: make all silver tables again.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Features by name, without windows: amount_sum,good_count.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None, typer.Option(help="A key whose buckets to make again: card=c1,shop=s1.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Make the buckets from this time on again, UTC.")
+    ] = None,
     clock: ClockName = None,
     root: Root = None,
     catalog: Catalog = None,
@@ -201,16 +239,21 @@ def rebuild(
     memory: Memory = "2g",
     verbose: Verbose = False,
 ) -> None:
-    """Make events, quarantine and buckets again from bronze, and bring gold to them in one
-    commit."""
+    """Make tables again, all or a part, and bring gold to them in one commit.
+
+    --from bronze makes events, quarantine and buckets again; --features, --keys and --since make
+    that part of the buckets again from the events. A rebuild that was stopped goes on where it was.
+    """
     from tidemill import rebuild as rebuilding
 
-    if source != "bronze":
-        raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
+    wanted = _wanted(source, features, keys, since)
     definition = _declared(load(pipeline), None, None, clock, None, None)
     opening = _opening(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
     show = _show(as_json)
-    summary = rebuilding.rebuild(opening, definition, show.batches)
+    if wanted:
+        summary = wanted.rebuild(opening, definition, show.say, show.batches)
+    else:
+        summary = rebuilding.rebuild(opening, definition, show.batches)
     _print(as_json, summary, lambda: show.summary(summary))
 
 
@@ -293,6 +336,81 @@ def sql(
     _print(as_json, {"name": name, "view": view, "sql": text}, lambda: print(text, end=""))
 
 
+@app.command(epilog=example("tidemill explain engagement profile-1 title-1"))
+def explain(
+    view: ViewName,
+    key: Annotated[list[str], typer.Argument(help="The key's values, in the view's order.")],
+    feature: Annotated[
+        str | None, typer.Option(help="One feature, such as view_count_1h.  [default: all]")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="Another time, a whole minute, UTC: recomputed, nothing is written."),
+    ] = None,
+    pipeline: Declaring = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Show why a key's features have their values: windows, buckets, events, the last refresh."""
+    from tidemill import explaining, telling
+    from tidemill.opening import read_lake
+
+    definition = declaring(view, pipeline)
+    wanted = explaining.asked(definition.view(view), key, feature)
+    moment = whole_minute(at, where="--at") if at is not None else None
+    opening = _opening(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    found = explaining.explain(read_lake(opening, definition), wanted, moment)
+    _print(as_json, found, lambda: telling.tell_explained(_show(False), found))
+
+
+@app.command(epilog=example("tidemill describe engagement"))
+def describe(
+    view: ViewName,
+    pipeline: Declaring = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Show a view's features and tables, how fresh gold is, and what the newest ledgers say."""
+    from tidemill import describing, telling
+    from tidemill.opening import read_lake
+
+    definition = declaring(view, pipeline)
+    opening = _opening(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    lake = read_lake(opening, definition)
+    found = describing.describe(lake, definition.view(view), opening.clock)
+    _print(as_json, found, lambda: telling.tell_described(_show(False), found))
+
+
+@app.command(epilog=example("tidemill schema > tidemill.schema.json"))
+def schema(as_json: Json = False) -> None:
+    """Print the JSON Schema of a pipeline file, for an editor that completes and checks it."""
+    from tidemill.features.schema import pipeline_schema
+
+    found = pipeline_schema()
+    _print(as_json, found, lambda: print(json.dumps(found, indent=2, ensure_ascii=False)))
+
+
+@app.command(epilog=example("tidemill init shop_signals --folder shop"))
+def init(
+    name: Annotated[str, typer.Argument(help="The pipeline's name, such as shop_signals.")],
+    folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(),
+    as_json: Json = False,
+) -> None:
+    """Write a first pipeline, some events and its test; overwrite nothing."""
+    from tidemill.beginning import begin
+
+    files = [str(path) for path in begin(name, folder, Clock.from_environment())]
+    _print(as_json, {"pipeline": name, "files": files}, lambda: print("\n".join(files)))
+
+
 @app.command(epilog=example("tidemill doctor --root ./lake"))
 def doctor(root: Root = None, as_json: Json = False) -> None:
     """Check Java, packages, jars and folders, and print the fix for each that is wrong."""
@@ -306,6 +424,34 @@ def doctor(root: Root = None, as_json: Json = False) -> None:
     _print(as_json, {"checks": listed}, lambda: _show(False).checks(listed))
     if not all(check.ok for check in found):
         raise typer.Exit(1)
+
+
+def _wanted(
+    source: str | None, features: str | None, keys: list[str] | None, since: str | None
+) -> Any:
+    """Yield the part to rebuild, None for all of it from bronze."""
+    from tidemill.parts import Wanted
+
+    parts = [word for word, said in (("--from", source), ("--features", features)) if said]
+    parts += ["--keys, --since"] if keys or since else []
+    if len(parts) != 1:
+        expected = "--from bronze, --features NAMES, or --keys and --since"
+        found = " and ".join(parts) or "nothing"
+        raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
+    if source:
+        if source != "bronze":
+            raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
+        return None
+    names = tuple(name.strip() for name in (features or "").split(",") if name.strip())
+    at = whole_minute(since, where="--since") if since else None
+    return Wanted(names, tuple(_key(text) for text in keys or ()), at)
+
+
+def _key(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise UsageError(f"{text!r} is no key", where="--keys", expected="name=value,name=value")
+    return {name.strip(): value for name, _, value in pairs}
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ from tidemill.running import Stop, run, summary
 from tidemill.session import INTERPRETED
 from tidemill.settings import iso
 from tidemill.showing import Show
-from tidemill.sources.events import Mix
 from tidemill.sources.generator import Generator
+from tidemill.sources.mix import Mix
 
 BATCHES = 12
 IN_FLIGHT = 2  # batches: one in feature while the next one is in land or clean

@@ -20,6 +20,7 @@ POINTS = (
     "refresh.merged",
     "batches.recorded",
 )
+REBUILD_POINTS = ("rebuild.chunk_written",)
 VARIABLE = "TIDEMILL_FAIL_AT"
 _reached: Counter[str] = Counter()
 

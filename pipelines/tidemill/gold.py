@@ -13,6 +13,7 @@ for every version with a ledger, whatever died when.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,13 +25,14 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidemill import hours, ledger, tables, ways
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
 from tidemill.hours import Hours
-from tidemill.lake import Lake
+from tidemill.lake import Lake, difference, make_views
 from tidemill.ledger import Commit, Standing
 from tidemill.settings import iso
 from tidemill.silver import cached
@@ -277,6 +279,8 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed
     """Merge and count what differs; None when another refresh took the number, or the table,
     first."""
     started = time.monotonic()
+    if aim.standing.distrust and difference(lake.spark, tables.features(view)):
+        return _write_anew(lake, view, aim)
     with changed_by(lake, view, aim) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
         counts: dict[str, int] = dict(changed.groupBy("__action").count().collect())
@@ -286,6 +290,33 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed
         done = _merge(lake, view, counts, aim.as_of, told)
     reach("refresh.merged")
     return done
+
+
+def _write_anew(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
+    """Write gold with the columns that the view declares now, every row, in one commit; readers see
+    the old columns until then. None when another refresh took the number, or the table, first."""
+    started, table = time.monotonic(), tables.features(view)
+    rows = _over_horizon("anew", lake, view, aim.as_of, aim.batch, None)
+    comments = {column.name: column.comment for column in table.columns}
+    named = (F.col(n).alias(n, metadata={"comment": comments[n]}) for n in table.column_names)
+    with cached(rows.select(*named)) as whole:
+        changed = whole.count()
+        seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
+        told: dict[str, Any] = {**_told(lake, view, aim), "seconds": seconds, "changed": changed}
+        writer = whole.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer = writer.option("userMetadata", json.dumps(told))
+        writer = writer.option("txnAppId", lake.app_id(table)).option("txnVersion", told["refresh"])
+        try:
+            writer.saveAsTable(table.name)
+        except PySparkException as error:
+            if not lost_race(error):
+                raise
+            return None
+    newest = lake.commits(table.name, 1)[0].ledger or {}
+    if newest.get("refresh") != told["refresh"] or newest.get("definition") != view.definition:
+        return None
+    make_views(lake.spark, lake.pipeline)
+    return changed
 
 
 def _merge(

@@ -17,14 +17,14 @@ from pathlib import Path
 from delta.tables import DeltaTable, DeltaTableBuilder
 from pyspark.sql import SparkSession
 
-from tidemill import ledger, tables
+from tidemill import evolution, ledger, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
 from tidemill.ledger import RECENT, Commit
 from tidemill.settings import Place
-from tidemill.statements import statement
+from tidemill.statements import functions, statement
 from tidemill.tables import FORMAT, Table
 
 MARKER = "_tidemill.json"
@@ -174,11 +174,17 @@ def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefini
     lake = _opened(spark, place, pipeline)
     for view in pipeline.views:
         _refuse_difference(spark, tables.features(view))
+        evolution.refuse(pipeline.pipeline, evolution.change(spark, view))
     return lake
 
 
 def open_for_writing(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
-    """Yield the pipeline's lake, its missing tables made and gold's columns as declared."""
+    """Yield the pipeline's lake, its missing tables made.
+
+    Of a view that is declared otherwise than its tables were made, the buckets are settled when
+    they hold what it needs, and the next refresh writes gold with its new columns; otherwise
+    LakeError says which rebuild is needed.
+    """
     prepare_root(place)
     register(spark, place)
     declared = tables.of(pipeline)
@@ -190,10 +196,23 @@ def open_for_writing(spark: SparkSession, place: Place, pipeline: PipelineDefini
         _renew_arrivals(spark, place, pipeline, generation)
     lake = _opened(spark, place, pipeline)
     for view in pipeline.views:
-        if difference(spark, tables.features(view)):
-            create(spark, place, pipeline, tables.features(view), generation, replace=True)
+        _settle(lake, view)
     make_views(spark, pipeline)
     return lake
+
+
+def _settle(lake: Lake, view: FeatureView) -> None:
+    """Bring the tables of a view to its declaration as far as they hold what it needs."""
+    found = evolution.change(lake.spark, view)
+    evolution.refuse(lake.pipeline.pipeline, found)
+    evolution.settle(lake.spark, view, found)
+    hours = tables.hours(view)
+    again = [hours] if lake.spark.catalog.tableExists(hours.name) else []
+    if lake.pipeline.engine == "stateful":
+        again.append(tables.features(view))
+    for table in again:
+        if difference(lake.spark, table):
+            create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)
 
 
 def _renew_arrivals(
@@ -256,10 +275,18 @@ def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:
     """Make the views for people: `<view>_current`, `<view>_status` and what a shipped view
     brings."""
     for view in pipeline.views:
-        for name in ("status", "current"):
-            _make_view(spark, f"{view.name}_{name}", statement(name, view))
+        _make_view(spark, f"{view.name}_status", statement("status", view))
+        if not difference(spark, tables.features(view)):
+            _make_view(spark, f"{view.name}_current", statement("current", view))
         if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:
             _make_view(spark, "engagement_minute_counts", statement("minute_counts", view))
+
+
+def make_functions(spark: SparkSession) -> None:
+    """Make the SQL functions for people known to the session: `bloom_contains`,
+    `cuckoo_contains`."""
+    for text in functions():
+        spark.sql(text)
 
 
 def _make_view(spark: SparkSession, name: str, text: str) -> None:
@@ -268,12 +295,12 @@ def _make_view(spark: SparkSession, name: str, text: str) -> None:
 
 def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
     """Yield the lake after checking each table against what is declared and against the others."""
-    gold = {tables.features(view).name for view in pipeline.views}
+    per_view = {f(view).name for view in pipeline.views for f in (tables.buckets, tables.features)}
     generations = {}
     for table in tables.of(pipeline):
         properties = _properties(spark, table)
         _check_owner(place, pipeline, table, properties)
-        if table.name not in gold:
+        if table.name not in per_view:
             _refuse_difference(spark, table)
         generations[table.name] = properties.get(_GENERATION, "")
     land = generations[tables.bronze(pipeline).name]
@@ -317,7 +344,7 @@ def _refuse_difference(spark: SparkSession, table: Table) -> None:
         raise LakeError(
             f"is not as the pipeline declares it: {found}",
             where=table.name,
-            expected="the definition that made the table, or a new root",
+            expected="the definition that made the table, or `tidemill rebuild ... --from bronze`",
         )
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tidemill import lake as lakes
 from tidemill import lock, tables
 from tidemill.checkpoints import Checkpoint
-from tidemill.errors import InputError
+from tidemill.errors import InputError, LakeError
 from tidemill.features.definition import FilesSource, GeneratorSource, PipelineDefinition
 from tidemill.lake import Lake
 from tidemill.pipeline import Pipeline
@@ -82,11 +82,28 @@ def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
     return lakes.open_for_reading(spark, opening.place, definition)
 
 
+def open_as_found(opening: Opening, definition: PipelineDefinition) -> SparkSession:
+    """Yield the session with the lake's tables as they are, however the pipeline declares them."""
+    lakes.check_root(opening.place)
+    spark = opening.session()
+    lakes.register(spark, opening.place)
+    for view in definition.views:
+        for table in (tables.buckets(view), tables.features(view)):
+            if not spark.catalog.tableExists(table.name):
+                raise LakeError(
+                    f"has no table {table.name}",
+                    where=str(opening.place),
+                    expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
+                )
+    return spark
+
+
 def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinition]) -> SparkSession:
     """Yield the session with the lake's tables, and the views of the pipelines that it holds."""
     lakes.check_root(opening.place)
     spark = opening.session()
     lakes.register(spark, opening.place)
+    lakes.make_functions(spark)
     for definition in definitions:
         there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
         if there and not opening.place.catalog:
@@ -126,4 +143,6 @@ def _generator(
         minutes=declared.minutes,
         minutes_per_batch=declared.minutes_per_batch,
         now=opening.clock.at,
+        events=declared.events,
+        most_records=definition.max_offsets_per_trigger,
     )

@@ -167,9 +167,10 @@ def refresh_view(
     clock: Clock,
     follows: str,
     there: silver.Bucketed | None = None,
+    force: str | None = None,
 ) -> Refreshed:
     """Bring a view's gold to the newest buckets and to the clock's as_of, never back by the
-    wall."""
+    wall; by a recompute where `force` says why."""
     view = lake.pipeline.view(view_name)
     there = there or silver.bucketed(lake, view)
     wall = follows == "wall"
@@ -181,6 +182,7 @@ def refresh_view(
         as_of=as_of,
         batch=there.batch,
         buckets=there.commits,
+        force=force,
         not_below=wall,
         spent=spent,
     )

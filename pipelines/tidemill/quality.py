@@ -45,17 +45,17 @@ class Field:
     @property
     def value(self) -> str:
         """The field as a variant; null when absent."""
-        return f"_{self.name}"
+        return f"__value_{self.name}"
 
     @property
     def found(self) -> str:
         """The name of the value's JSON type: STRING, BIGINT, DECIMAL(p,s), OBJECT<...>, VOID ..."""
-        return f"_{self.name}_type"
+        return f"__type_{self.name}"
 
     @property
     def text(self) -> str:
         """The value as a string; null when it is none."""
-        return f"_{self.name}_text"
+        return f"__text_{self.name}"
 
     @property
     def has_its_type(self) -> str:
@@ -82,7 +82,7 @@ def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     """Yield bronze's columns, the parsed fields (null where refused) and `reasons`, sorted."""
     time = Field(pipeline.events.event_time, "timestamp")
     parsed = _parse(bronze, [*fields(pipeline), time]).selectExpr(
-        "*", f"{_event_time(time)} AS _time"
+        "*", f"{_event_time(time)} AS __time"
     )
     rules = [
         *_of_record(),
@@ -96,7 +96,7 @@ def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     return parsed.selectExpr(
         *bronze.columns,
         *(f"{_value(field)} AS {field.name}" for field in fields(pipeline)),
-        f"_time AS {time.name}",
+        f"__time AS {time.name}",
         f"CASE WHEN {_is_plain(pipeline)} THEN {none} ELSE {broken} END AS reasons",
     )
 
@@ -106,7 +106,7 @@ def _is_plain(pipeline: PipelineDefinition) -> str:
 
     Nearly every row is plain, and CASE leaves the rules of such a row unread: half of the time.
     """
-    in_time = f"_time BETWEEN {_oldest(pipeline)} AND {_newest()}"
+    in_time = f"__time BETWEEN {_oldest(pipeline)} AND {_newest()}"
     return " AND ".join([in_time, *(_is_plain_field(f, pipeline) for f in fields(pipeline))])
 
 
@@ -143,9 +143,9 @@ def _parse(bronze: DataFrame, every: list[Field]) -> DataFrame:
     text = "regexp_replace(raw_payload, '^\ufeff', '')"
     whole = f"""try_parse_json(concat('{{"r":', {text}, '}}'))"""
     single = f"json_array_length(concat('[', {text}, ']')) = 1"
-    record = bronze.selectExpr("*", f"CASE WHEN {single} THEN {whole} END AS _record")
-    kind = "schema_of_variant(variant_get(_record, '$.r', 'variant')) AS _kind"
-    values = (f"try_variant_get(_record, '$.r.{f.name}', 'variant') AS {f.value}" for f in every)
+    record = bronze.selectExpr("*", f"CASE WHEN {single} THEN {whole} END AS __record")
+    kind = "schema_of_variant(variant_get(__record, '$.r', 'variant')) AS __kind"
+    values = (f"try_variant_get(__record, '$.r.{f.name}', 'variant') AS {f.value}" for f in every)
     types = (f"schema_of_variant({f.value}) AS {f.found}" for f in every)
     texts = (f"{_text(f)} AS {f.text}" for f in every)
     return record.selectExpr("*", kind, *values).selectExpr("*", *types).selectExpr("*", *texts)
@@ -156,11 +156,11 @@ def _text(field: Field) -> str:
 
 
 def _of_record() -> Iterator[tuple[str, str]]:
-    yield "malformed", "_record IS NULL"
-    yield "not_an_object", "NOT startswith(_kind, 'OBJECT<')"
+    yield "malformed", "__record IS NULL"
+    yield "not_an_object", "NOT startswith(__kind, 'OBJECT<')"
 
 
-_IS_OBJECT = "coalesce(startswith(_kind, 'OBJECT<'), FALSE)"
+_IS_OBJECT = "coalesce(startswith(__kind, 'OBJECT<'), FALSE)"
 
 
 def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
@@ -201,9 +201,9 @@ def _of_time(time: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, s
     number = f"startswith({time.found}, 'DECIMAL') OR {time.found} IN ('BIGINT', 'DOUBLE', 'FLOAT')"
     is_time = f"({number} OR {time.found} = 'STRING')"
     yield f"wrong_type:{time.name}", f"NOT {time.is_missing} AND NOT {is_time}"
-    yield f"bad_time:{time.name}", f"NOT {time.is_missing} AND {is_time} AND _time IS NULL"
-    yield "in_future", f"_time > {_newest()}"
-    yield "too_old", f"_time < {_oldest(pipeline)}"
+    yield f"bad_time:{time.name}", f"NOT {time.is_missing} AND {is_time} AND __time IS NULL"
+    yield "in_future", f"__time > {_newest()}"
+    yield "too_old", f"__time < {_oldest(pipeline)}"
 
 
 def _event_time(time: Field) -> str:

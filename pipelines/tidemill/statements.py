@@ -30,6 +30,11 @@ def names() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.rglob("*.sql"))}
 
 
+def functions() -> list[str]:
+    """Yield the statements that make the SQL functions of `sql/functions` for a session."""
+    return [_text(path.stem) for path in sorted((FOLDER / "functions").glob("*.sql"))]
+
+
 def statement(
     name: str,
     view: FeatureView,
@@ -80,6 +85,9 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),
         "either_keys": _comma(f"coalesce(fresh.{k}, gold.{k}) AS {k}" for k in keys),
         "gold_is_absent": f"gold.{keys[0]} IS NULL",
+        "fresh_is_absent": f"fresh.{keys[0]} IS NULL",
+        "key_is": _and(f"{k} = CAST(:key_{k} AS {view.types[k]})" for k in keys),
+        "counted": _comma(f"CASE WHEN {p.where} THEN '{p.name}' END" for p in view.partials),
         "partials": _comma(f"{p.bucket} AS {p.name}" for p in view.partials),
         "partial_names": _comma(p.name for p in view.partials),
         "merged_partials": _comma(f"{p.merged()} AS {p.name}" for p in view.partials),
@@ -89,6 +97,9 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         "horizon_and_hour": _length(view.horizon + HOUR),
         "edge_hours": "\n    OR ".join(_edge_hours(view)),
         "features": _comma(f"{_value(c, by_hours)} AS {c.name}" for c in columns),
+        "shown": _comma(
+            f"features.{name}" for name in (*keys, *(c.name for c in view.shown), "updated_at")
+        ),
         "feature_names": _comma(c.name for c in columns),
         "fresh_features": _comma(f"{_or_empty('fresh', c)} AS {c.name}" for c in columns),
         "differs": _differs(c for c in columns if strictly or not c.witness),

@@ -6,6 +6,8 @@ identifiers: an erased identifier must not live on in the transaction log.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +16,8 @@ from tidemill.features.columns import Partial
 from tidemill.features.definition import PipelineDefinition
 
 FORMAT = "1"
+GRAIN, PARTIALS = "tidemill.grain", "tidemill.partials"
+DECLARED, VERSION = "tidemill.view", "tidemill.view_version"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
 
 
@@ -132,8 +136,32 @@ def buckets(view: FeatureView) -> Table:
         ),
         ("bucket_hour",),
         ("bucket_start", "batch"),
-        LEDGER_RETENTION,
+        {**LEDGER_RETENTION, **told(view), VERSION: "1"},
     )
+
+
+def told(view: FeatureView) -> dict[str, str]:
+    """Yield what the bucket table says it was made for: the view, its grain, and each partial."""
+    made = {partial.name: made_of(view, partial) for partial in view.partials}
+    return {
+        GRAIN: grain(view),
+        PARTIALS: json.dumps(made),
+        DECLARED: json.dumps(view.words()),
+    }
+
+
+def grain(view: FeatureView) -> str:
+    """Yield what decides to which bucket row an event belongs."""
+    seconds = int(view.bucket_length.total_seconds())
+    keys = [(key, view.select[key].sql if key in view.select else "") for key in view.keys]
+    return json.dumps([keys, view.event_time, seconds])
+
+
+def made_of(view: FeatureView, partial: Partial) -> str:
+    """Yield a hash of what decides a partial's value."""
+    chosen = {name: one.sql for name, one in view.select.items() if name in partial.bucket}
+    text = json.dumps([partial.type, partial.bucket, partial.merge, chosen], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def hours(view: FeatureView) -> Table:

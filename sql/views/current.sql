@@ -2,7 +2,7 @@
 -- grain: one row per keys
 -- input: ${view}_features, ${view}_status (may trail gold by a minute, never leads)
 SELECT
-  features.*,
+  ${shown},
   status.as_of,
   status.age_seconds
 FROM ${view}_features AS features

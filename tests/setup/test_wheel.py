@@ -58,7 +58,7 @@ def files(folder: str, pattern: str) -> set[str]:
 def test_metadata_asks_for_spark_only_in_the_extra(wheel: Path) -> None:
     required = metadata(wheel).get_all("Requires-Dist") or []
     always = {re.split(r"[^A-Za-z0-9-]", line)[0] for line in required if "extra ==" not in line}
-    assert always == {"psutil", "pydantic", "pyyaml", "rich", "sqlglot", "typer"}
+    assert always == {"psutil", "pydantic", "pyyaml", "rich", "sqlglot", "typer", "xxhash"}
     assert "delta-spark==4.4.0; extra == 'local'" in required
     assert metadata(wheel)["Requires-Python"] == ">=3.10"
     assert metadata(wheel)["License-Expression"] == "Apache-2.0"

@@ -7,7 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from tidemill.sources.events import DEFAULT_MIX, Mix, minute_records, records_before
+from tidemill.sources.events import minute_records, records_before
+from tidemill.sources.made import KINDS
+from tidemill.sources.mix import DEFAULT_MIX, Mix
 
 START = datetime(2026, 11, 20, 8, tzinfo=timezone.utc)
 PLAIN = Mix(late=0, duplicate=0, malformed=0, future=0)
@@ -26,12 +28,14 @@ def times(minutes: list[list[str]]) -> list[tuple[int, datetime]]:
     found = []
     for minute, lines in enumerate(minutes):
         for event in events(lines):
-            when = event["event_timestamp"]
-            if isinstance(when, int):
-                found.append((minute, datetime.fromtimestamp(when / 1000, timezone.utc)))
-            else:
-                found.append((minute, datetime.fromisoformat(str(when).replace("Z", "+00:00"))))
+            found.append((minute, moment(event["event_timestamp"])))
     return found
+
+
+def moment(when: object) -> datetime:
+    if isinstance(when, int):
+        return datetime.fromtimestamp(when / 1000, timezone.utc)
+    return datetime.fromisoformat(str(when).replace("Z", "+00:00"))
 
 
 def minutes_old(minute: int, when: datetime) -> int:
@@ -47,6 +51,45 @@ def test_the_records_are_these_on_any_machine_and_version():
         '"event_type":"highlight","event_timestamp":"2026-11-20T08:00:10.352Z"}'
     )
     assert digest == "87dc86ad8a45"
+
+
+@pytest.mark.parametrize(
+    ("kind", "digest"),
+    [
+        ("cards", "d08d286b8dd0"),
+        ("devices", "fc51e69551be"),
+        ("ads", "1d6b73cb13bb"),
+        ("products", "db9ef18b75b0"),
+    ],
+)
+def test_so_are_the_records_of_any_kind(kind: str, digest: str):
+    minutes = (minute_records(7, START, minute, 50, events=kind) for minute in range(10))
+    lines = [line for minute in minutes for line in minute]
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12] == digest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_its_share_of_what_is_not_plain(kind: str):
+    mix = Mix(late=0.2, duplicate=0.1, malformed=0.1, future=0.1)
+    minutes = [minute_records(7, START, minute, 500, mix, kind) for minute in range(40)]
+    lines = [line for minute in minutes for line in minute]
+    assert 0.05 < 1 - len(set(lines)) / len(lines) < 0.12
+    years = Counter(when.year for when in map(_time, lines) if when)
+    assert 0.08 < years[2099] / len(lines) < 0.12
+    late = [
+        when
+        for minute, of_minute in enumerate(minutes)
+        for when in map(_time, dict.fromkeys(of_minute))
+        if when and when < START + timedelta(minutes=minute - 30)
+    ]
+    assert 0.05 < len(late) / len(lines) < 0.2
+
+
+def _time(line: str) -> datetime | None:
+    try:
+        return moment(list(json.loads(line).values())[-1])
+    except ValueError:
+        return None
 
 
 def test_another_seed_is_another_stream():

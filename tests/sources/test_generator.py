@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tidemill.errors import InputError
-from tidemill.sources.events import Mix
 from tidemill.sources.generator import Generator, GeneratorReader
+from tidemill.sources.mix import Mix
 
 START = datetime(2026, 11, 20, 8, tzinfo=timezone.utc)
 SMALL = Generator(start=START, rate=20, minutes=10, minutes_per_batch=4)
@@ -24,6 +24,11 @@ def test_identity_is_what_makes_the_stream():
         "start": "2026-11-20T08:00:00Z",
         "rate": 20,
     }
+
+
+def test_another_kind_of_events_is_another_stream():
+    assert replace(SMALL, events="cards").identity() == {**SMALL.identity(), "events": "cards"}
+    assert replace(SMALL, events="cards").records(0) != SMALL.records(0)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +83,18 @@ def test_batches_are_whole_minutes_up_to_the_end():
     assert reader.latestOffset({"minute": 0}, ReadAllAvailable()) == {"minute": 10}
     assert reader.latestOffset({"minute": 0}, ReadMaxRows(1)) == {"minute": 1}
     assert reader.latestOffset({"minute": 12}, limit) == {"minute": 12}
+
+
+@pytest.mark.parametrize(("most", "ends"), [(1, [1, 2, 3]), (60, [3, 4]), (100, [4])])
+def test_a_batch_has_at_most_so_many_records_in_whole_minutes(most: int, ends: list[int]):
+    #   minute    0   1   2   3
+    #   records  18  18  18  18
+    capped = replace(SMALL, minutes=4, most_records=most)
+    reader, at, found = GeneratorReader(capped), {"minute": 0}, []
+    while (end := reader.latestOffset(at, reader.getDefaultReadLimit())) != at:
+        found.append(end["minute"])
+        at = end
+    assert found[: len(ends)] == ends
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 4), (3, 4), (4, 4), (0, 7)])

@@ -11,8 +11,10 @@ an incremental refresh adds to the terms and computes the expressions from them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from tidemill.features.aggregates import Part
@@ -167,15 +169,13 @@ def _places(feature: Feature, types: Types) -> dict[str, Any]:
 def _exact(type_: str, scale: int | None) -> dict[str, str]:
     """Yield the types in which a number adds up without rounding."""
     if type_ == "BIGINT":
-        return {"exact": "BIGINT", "narrow": "DECIMAL(19, 0)", "square": "DECIMAL(38, 0)"}
+        return {"exact": "BIGINT", "units": "CAST({of} AS DECIMAL(19, 0))", "unit": "1"}
     if type_.startswith("DECIMAL"):
         scale = int(type_.rstrip(")").split(",")[1])
     digits = scale or 0
-    return {
-        "exact": f"DECIMAL(38, {digits})",
-        "narrow": f"DECIMAL(18, {digits})",
-        "square": f"DECIMAL(38, {2 * digits})",
-    }
+    unit = f"{10**digits}"
+    units = f"CAST(CAST({{of}} AS DECIMAL(18, {digits})) * {unit} AS DECIMAL(18, 0))"
+    return {"exact": f"DECIMAL(38, {digits})", "units": units, "unit": unit}
 
 
 def _placed(text: str, places: Mapping[str, Any]) -> str:
@@ -214,10 +214,11 @@ def _column(
     terms = tuple(Term(p, window) for p in _partials(feature, value, types, event_time))
     order = {term.partial.part.name: f"{{{place}}}" for place, term in enumerate(terms)}
     witness = next((term for term in terms if term.partial.part.witness), None)
-    empty = _literal(feature.when_nothing) or _placed(declared.empty, decided)
+    type_ = _placed(declared.type, decided)
+    empty = _literal(feature.when_nothing, type_) or _placed(declared.empty, decided)
     return Column(
         name=f"{_stem(feature, value, feature.aggregate)}_{window.text}",
-        type=_placed(declared.type, decided),
+        type=type_,
         window=window,
         terms=terms,
         result=_placed(declared.result, {**decided, **order}),
@@ -227,14 +228,31 @@ def _column(
     )
 
 
-def _literal(value: Scalar | None) -> str | None:
+def _literal(value: Scalar | None, type_: str) -> str | None:
+    """Yield a value of a type as SQL; ValueError where the type cannot hold it, to the digit."""
     if value is None:
         return None
+    if not _fits(value, type_):
+        raise ValueError(f"'empty' takes a {type_} that can be written, found {value!r}")
     if isinstance(value, str):
-        if not value.isprintable() or "\\" in value:
-            raise ValueError(f"'empty' takes a plain text, found {value!r}")
         return "'" + value.replace("'", "\\'") + "'"
-    return str(value).upper() if isinstance(value, bool) else repr(value)
+    return str(value).upper() if isinstance(value, bool) else f"CAST('{value!r}' AS {type_})"
+
+
+def _fits(value: Scalar, type_: str) -> bool:
+    if isinstance(value, bool) or type_ == "BOOLEAN":
+        return isinstance(value, bool) and type_ == "BOOLEAN"
+    if isinstance(value, str):
+        return type_ == "STRING" and value.isprintable() and not {"\\", "$"} & {*value}
+    if type_ == "DOUBLE":
+        return abs(value) <= 2**53 if isinstance(value, int) else math.isfinite(value)
+    if type_ == "BIGINT":
+        return isinstance(value, int) and abs(value) < 2**63
+    if not type_.startswith("DECIMAL") or not math.isfinite(value):
+        return False
+    digits, scale = map(int, type_.removeprefix("DECIMAL(").rstrip(")").split(","))
+    exact = Decimal(repr(value))
+    return abs(exact) < 10 ** (digits - scale) and round(exact, scale) == exact
 
 
 def _ratio(
@@ -255,7 +273,7 @@ def _ratio(
         window=window,
         terms=(*over.terms, *under.terms),
         result=result,
-        empty=_literal(feature.when_nothing) or "NULL",
+        empty=_literal(feature.when_nothing, "DOUBLE") or "NULL",
         what=f"{feature.inputs['of']} divided by {feature.inputs['to']}",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -25,9 +26,11 @@ from tidemill.features.ring import Shape
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
+from tidemill.sources.made import ENGAGEMENT, KINDS
 
 SHIPPED = Path(__file__).parent.parent / "definitions"
 LARGEST_FILE = 256 * 1024
+DEEPEST = 50  # lists and mappings inside one another
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
 Mode = Literal["recompute", "incremental", "auto"]
 ENGINES = ("buckets", "stateful")
@@ -39,7 +42,14 @@ def _is_engine(text: str) -> str:
     return text
 
 
-Engine = Annotated[str, AfterValidator(_is_engine)]
+def _is_kind(text: str) -> str:
+    if text not in KINDS:
+        raise ValueError(f"unknown events {text!r}{did_you_mean(text, KINDS)}")
+    return text
+
+
+Engine = Annotated[str, AfterValidator(_is_engine), WithJsonSchema({"enum": [*ENGINES]})]
+Events = Annotated[str, AfterValidator(_is_kind), WithJsonSchema({"enum": [*KINDS]})]
 
 
 class _Declared(BaseModel):
@@ -56,9 +66,10 @@ class FilesSource(_Declared):
 
 
 class GeneratorSource(_Declared):
-    """Made-up events: the same seed and start give the same events."""
+    """Made-up events of one kind: the same seed and start give the same events."""
 
     kind: Literal["generator"]
+    events: Events = ENGAGEMENT
     seed: int = 7
     rate: int = Field(default=500, ge=1, le=1_000_000)
     minutes: int = Field(default=1560, ge=1)
@@ -90,8 +101,11 @@ class Maintenance(_Declared):
 
 
 class PipelineDefinition(_Declared):
-    """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features`
-    ..."""
+    """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features` ...
+
+    A batch reads at most `max_files_per_trigger` files; of a generator at most
+    `max_offsets_per_trigger` records, in whole minutes, at least one.
+    """
 
     pipeline: Identifier
     source: Annotated[FilesSource | GeneratorSource, Field(discriminator="kind")]
@@ -100,6 +114,7 @@ class PipelineDefinition(_Declared):
     engine: Engine = "buckets"
     refresh: Mode = "auto"
     max_files_per_trigger: int = Field(default=1000, ge=1)
+    max_offsets_per_trigger: int | None = Field(default=None, ge=1)
     history: Duration = "400d"
     maintenance: Maintenance | None = Maintenance()
     views: tuple[FeatureView, ...] = Field(min_length=1)
@@ -189,6 +204,24 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
+def declaring(view: str, pipeline: str | None = None) -> PipelineDefinition:
+    """Yield the pipeline that declares the view called `view`: the one given, else a shipped
+    one."""
+    if pipeline:
+        definition = load(pipeline)
+        definition.view(view)
+        return definition
+    known: dict[str, PipelineDefinition] = {}
+    for definition in map(load, shipped()):
+        known = {**{one.name: definition for one in definition.views}, **known}
+    if view not in known:
+        hint = did_you_mean(view, known)
+        raise DefinitionError(
+            f"unknown view {view!r}{hint}", expected="a shipped view, or --pipeline FILE"
+        )
+    return known[view]
+
+
 def load(pipeline: str) -> PipelineDefinition:
     """Yield the pipeline called `pipeline`: a shipped name, or the path of a YAML file."""
     if pipeline in shipped():
@@ -217,16 +250,13 @@ def read(path: Path) -> PipelineDefinition:
 
 
 def _compose(path: Path) -> yaml.Node:
-    """Yield the file as nodes with lines; refuse what YAML would hide: twice-named words,
-    aliases."""
+    """Yield the file as nodes with lines; refuse what YAML would hide: twice-named words, aliases,
+    tags."""
     try:
         text = path.read_bytes()[: LARGEST_FILE + 1].decode("utf-8")
         if len(text) > LARGEST_FILE:
             raise DefinitionError("is too large for a pipeline file", where=str(path))
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                where = f"{path}:{_line(event)}"
-                raise DefinitionError("YAML aliases (*name) are not taken", where=where)
+        _refuse_what_hides(path, yaml.parse(text, Loader=yaml.SafeLoader))
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise DefinitionError(f"cannot be read: {error}", where=str(path)) from error
@@ -239,6 +269,20 @@ def _compose(path: Path) -> yaml.Node:
     for twice in _twice(tree):
         raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{_line(twice)}")
     return tree
+
+
+def _refuse_what_hides(path: Path, events: Iterable[yaml.Event]) -> None:
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        tag, where = getattr(event, "tag", None), f"{path}:{_line(event)}"
+        if isinstance(event, yaml.AliasEvent):
+            raise DefinitionError("YAML aliases (*name) are not taken", where=where)
+        if tag:
+            raise DefinitionError(f"YAML tags ({tag}) are not taken", where=where)
+        if depth > DEEPEST:
+            raise DefinitionError("is nested too deeply", where=where)
 
 
 def _line(part: yaml.Node | yaml.Event) -> int:

@@ -7,29 +7,40 @@ form: what was checked is what runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import SqlglotError
 
 from tidemill.features.suggest import did_you_mean
 
-DIALECT = "databricks"
+
+class AsWritten(Databricks):
+    """Databricks' SQL, each function left as it was called: another of the same kind may round
+    otherwise."""
+
+    class Parser(Databricks.Parser):  # type: ignore[misc, valid-type]
+        """Knows no function but those with a grammar of their own, such as CAST and TRIM."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+
+
 LONGEST = 4096
 # Functions of one row that give the same for the same row, on every run and every machine.
 FUNCTIONS = frozenset(
     """abs array_contains ascii bround cast ceil ceiling char_length coalesce concat concat_ws
     contains date_trunc day dayofmonth dayofweek dayofyear decode degrees div element_at endswith
-    exp floor format_number from_unixtime get_json_object greatest hash hex hour if ifnull iff
-    initcap instr isnan isnotnull isnull least left length levenshtein ln locate log log10 log2
-    lower lpad ltrim md5 minute mod month nanvl negative nullif nvl nvl2 overlay pmod positive
-    pow power quarter radians regexp_count regexp_extract regexp_instr regexp_like regexp_replace
-    repeat replace reverse right rint round rpad rtrim second sha1 sha2 sign signum size split
-    split_part sqrt startswith str_position substr substring substring_index translate trim trunc
-    try_add try_cast try_divide try_multiply try_subtract try_to_number try_to_timestamp typeof
-    unix_micros unix_millis unix_seconds upper weekday weekofyear width_bucket xxhash64
-    year""".split()
+    exp floor format_number from_unixtime greatest hash hex hour if ifnull initcap instr isnan
+    isnotnull isnull least left length levenshtein ln locate log log10 log2 lower lpad ltrim md5
+    minute mod month nanvl negative nullif nvl nvl2 overlay pmod position positive pow power quarter
+    radians regexp_count regexp_extract regexp_instr regexp_like regexp_replace repeat replace
+    reverse right rint round rpad rtrim second sha sha1 sha2 shiftleft shiftright sign signum size
+    split split_part sqrt startswith substr substring substring_index translate trim trunc try_add
+    try_cast try_divide try_multiply try_subtract try_to_number try_to_timestamp typeof unix_micros
+    unix_millis unix_seconds upper weekday weekofyear width_bucket xxhash64 year""".split()
 )
 _PLAIN = (
     exp.Column,
@@ -43,6 +54,7 @@ _PLAIN = (
     exp.Predicate,
     exp.Binary,
     exp.Neg,
+    exp.BitwiseNot,
     exp.Case,
     exp.If,
     exp.Cast,
@@ -53,20 +65,39 @@ _PLAIN = (
     exp.Tuple,
     exp.Bracket,
 )
-_NEVER = (exp.Query, exp.Star, exp.Placeholder, exp.Parameter, exp.Window, exp.AggFunc, exp.Lambda)
+_GRAMMAR = (exp.Connector, exp.Case, exp.If, exp.Cast, exp.RegexpLike)  # functions by their class
+_NEVER = (
+    exp.Query,
+    exp.Star,
+    exp.Placeholder,
+    exp.Parameter,
+    exp.Window,
+    exp.AggFunc,
+    exp.Lambda,
+    exp.Dot,  # a function of a catalog: anybody's
+)
+# Those of FUNCTIONS that can be true or false.
+CONDITIONS = frozenset(
+    """array_contains cast coalesce contains decode element_at endswith greatest if ifnull isnan
+    isnotnull isnull least nullif nvl nvl2 regexp_like startswith try_cast""".split()
+)
 
 
 def checked(text: str, columns: Collection[str], *, condition: bool = False) -> str:
     """Yield the expression as SQL; ValueError says what in it is not taken.
 
-    `columns` are the event's; a `condition` must be one that is true or false.
+    `columns` are the event's, by their types where known; a `condition` must be one that is true or
+    false.
     """
-    tree = _parsed(text)
-    for node in tree.walk():
-        _check(node, text, columns)
-    if condition and not _is_condition(tree):
-        raise ValueError(f"{text!r} is no condition: it must be true or false")
-    return tree.sql(dialect=DIALECT, comments=False)
+    try:
+        tree = _parsed(text)
+        for node in tree.walk():
+            _check(node, text, columns)
+        if condition and not _is_condition(tree, columns):
+            raise ValueError(f"{text!r} is no condition: it must be true or false")
+        return tree.sql(dialect=AsWritten, comments=False)
+    except RecursionError as error:
+        raise ValueError("an expression may not be nested so deeply") from error
 
 
 def columns_of(text: str) -> set[str]:
@@ -77,8 +108,10 @@ def columns_of(text: str) -> set[str]:
 def _parsed(text: str) -> exp.Expr:
     if len(text) > LONGEST or not text.isprintable():
         raise ValueError(f"an expression is one line of at most {LONGEST} characters")
+    if "${" in text:
+        raise ValueError(f"{text!r} holds ${{, in whose place Spark puts what the machine has")
     try:
-        trees = sqlglot.parse(text, read=DIALECT)
+        trees = sqlglot.parse(text, read=AsWritten)
     except SqlglotError as error:
         reason = str(error).splitlines()[0].split(". Line")[0]
         raise ValueError(f"{text!r} is no SQL expression: {reason}") from error
@@ -91,10 +124,14 @@ def _check(node: exp.Expr, text: str, columns: Collection[str]) -> None:
     if isinstance(node, exp.Column):
         _check_column(node, text, columns)
         return
+    if isinstance(node, exp.Concat):  # of the parser's own; a call of concat is left as written
+        raise ValueError(f"{text!r} has two texts side by side: write \\' for a quote in a text")
     name = _function(node)
-    if isinstance(node, _NEVER) or not (isinstance(node, _PLAIN) or name in FUNCTIONS):
+    taken = name in FUNCTIONS if name else isinstance(node, _PLAIN)
+    if isinstance(node, _NEVER) or not taken:
         what = name or type(node).__name__.lower()
-        known = did_you_mean(what, FUNCTIONS) if name else ""
+        near = did_you_mean(what, sorted(FUNCTIONS)) if name else ""
+        known = near if near.endswith("?") else ""  # not all hundred of them
         raise ValueError(
             f"{what!r} in {text!r} is not taken{known}: only the event's columns, values, "
             "operators and functions of one row that always give the same"
@@ -109,15 +146,17 @@ def _check_column(node: exp.Column, text: str, columns: Collection[str]) -> None
 
 def _function(node: exp.Expr) -> str:
     """Yield the name of a function as the SQL that will run has it; empty when it is none."""
-    if not isinstance(node, exp.Func) or isinstance(node, _PLAIN):
+    if not isinstance(node, exp.Func) or isinstance(node, _GRAMMAR):
         return ""
-    found = re.match(r"\w+(?=\()", node.sql(dialect=DIALECT))
+    found = re.match(r"\w+(?=\()", node.sql(dialect=AsWritten))
     return found[0].lower() if found else type(node).__name__.lower()
 
 
-def _is_condition(tree: exp.Expr) -> bool:
+def _is_condition(tree: exp.Expr, columns: Collection[str]) -> bool:
     inner = tree.unnest()
     if isinstance(inner, exp.Cast):
         return inner.is_type("boolean")
-    kinds = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean, exp.Column, exp.Func)
-    return isinstance(inner, kinds) and not isinstance(inner, exp.Literal)
+    if isinstance(inner, exp.Column):
+        return not isinstance(columns, Mapping) or columns[inner.name] == "BOOLEAN"
+    kinds = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean, exp.Case, exp.If, exp.Escape)
+    return isinstance(inner, kinds) or _function(inner) in CONDITIONS

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, InstanceOf, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from tidemill.errors import DefinitionError
 from tidemill.features.aggregates import Aggregate, aggregates
-from tidemill.features.names import Identifier, is_duration
+from tidemill.features.names import LENGTH_SCHEMA, NAME_SCHEMA, Identifier, is_duration
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.windows import Window
 
@@ -50,7 +50,7 @@ class Feature(BaseModel):
     column: Identifier | None = None
     values: tuple[Identifier, ...] = ()
     condition: str | None = None
-    windows: tuple[Window, ...] = ()
+    windows: tuple[InstanceOf[Window], ...] = ()
     label: Identifier | None = None
     when_nothing: Scalar | None = None
 
@@ -67,7 +67,11 @@ class Feature(BaseModel):
         if self.aggregate == RATIO:
             _take(RATIO, "feature", RATIO_OF, self.inputs)
             _take(RATIO, "number", (), self.parameters)
+            if self.column or self.condition is not None:
+                raise ValueError("a ratio takes no 'by' and no 'where': its features do")
             return self
+        if self.column and not self.values:
+            raise ValueError(f"'by: {{{self.column}: ...}}' takes a list of values, found none")
         declared = known(self.aggregate)
         _take(self.aggregate, "column", declared.inputs, self.inputs)
         _numbers(declared, self.parameters)
@@ -243,14 +247,16 @@ def _windows(data: Mapping[str, Any]) -> tuple[Window, ...]:
         windows = tuple(Window.parse(str(text)) for text in over)
     except DefinitionError as error:
         raise ValueError(str(error)) from error
-    return tuple(w.ago(is_duration(str(offset))) for w in windows) if offset else windows
+    if offset is None:
+        return windows
+    return tuple(w.ago(is_duration(str(offset))) for w in windows)
 
 
 def _schema_of(name: str) -> JsonSchemaValue:
     """Yield what a file may say of one aggregate."""
     declared = None if name == RATIO else known(name)
     roles = tuple(declared.inputs) if declared else RATIO_OF
-    properties: dict[str, Any] = {role: {"type": "string"} for role in roles}
+    properties: dict[str, Any] = dict.fromkeys(roles, NAME_SCHEMA)
     required = list(roles)
     for word, parameter in declared.parameters.items() if declared else ():
         one = {
@@ -261,8 +267,13 @@ def _schema_of(name: str) -> JsonSchemaValue:
         properties[word] = {"type": "array", "items": one} if parameter.many else one
         if not isinstance(parameter.default, int | float | tuple | None):
             required.append(word)
-    texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    properties["by"] = {"type": "object", "additionalProperties": texts, "maxProperties": 1}
+    values = {"type": "array", "items": NAME_SCHEMA, "minItems": 1}
+    properties["by"] = {
+        "type": "object",
+        "additionalProperties": values,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
     options: dict[str, Any] = {
         "type": "object",
         "properties": properties,
@@ -271,17 +282,17 @@ def _schema_of(name: str) -> JsonSchemaValue:
     }
     forms = [options] if required else [options, {"type": "null"}]
     if required == ["of"]:
-        forms.append({"type": "string"})
+        forms.append(NAME_SCHEMA)
     summary = declared.summary if declared else "A feature divided by another, over each window."
     return {
         "type": "object",
         "description": summary,
         "properties": {
             name: {"anyOf": forms},
-            "over": texts,
-            "where": {"type": "string"},
-            "offset": {"type": "string"},
-            "name": {"type": "string"},
+            "over": {"type": "array", "items": LENGTH_SCHEMA, "minItems": 1},
+            "where": {"type": "string", "description": "a SQL condition over the event's columns"},
+            "offset": LENGTH_SCHEMA,
+            "name": NAME_SCHEMA,
             "empty": {"type": ["string", "number", "boolean"]},
         },
         "required": [name, "over"],

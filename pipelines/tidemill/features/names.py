@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
 
 from tidemill.errors import DefinitionError
 from tidemill.features.windows import duration
@@ -13,7 +14,7 @@ from tidemill.features.windows import duration
 RESERVED = frozenset(
     "record_id raw_payload topic partition offset source_ts ingested_at ingest_date reasons "
     "event_id event_hour batch duplicate bucket_start bucket_hour bucket_day updated_at "
-    "as_of".split()
+    "as_of true false null".split()
 )
 _TYPE = re.compile(r"(string|bigint|double|boolean|decimal\((\d{1,2}), ?(\d{1,2})\))(\??)")
 
@@ -49,6 +50,16 @@ def column_type(text: str) -> str:
     return text.replace(", ", ",")
 
 
-Identifier = Annotated[str, AfterValidator(identifier)]
-Duration = Annotated[str, AfterValidator(is_duration)]
-ColumnType = Annotated[str, AfterValidator(column_type)]
+def _text(what: str, pattern: str) -> JsonSchemaValue:
+    """Yield what an editor is told of a text; the validators say more when a file is read."""
+    return {"type": "string", "description": what, "pattern": f"^{pattern}$"}
+
+
+NAME_SCHEMA = _text("a name of letters, digits and _", "(?!__)[A-Za-z_][A-Za-z0-9_]{0,127}")
+LENGTH_SCHEMA = _text("a length of time such as 60s or 12h", "[0-9]{1,9}[smhd]")
+TYPE_SCHEMA = _text(
+    "string, bigint, double, boolean or decimal(18, 2); ? at its end: may be absent", _TYPE.pattern
+)
+Identifier = Annotated[str, AfterValidator(identifier), WithJsonSchema(NAME_SCHEMA)]
+Duration = Annotated[str, AfterValidator(is_duration), WithJsonSchema(LENGTH_SCHEMA)]
+ColumnType = Annotated[str, AfterValidator(column_type), WithJsonSchema(TYPE_SCHEMA)]

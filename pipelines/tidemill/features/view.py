@@ -15,7 +15,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from tidemill.features import expressions
 from tidemill.features.columns import (
@@ -27,7 +29,7 @@ from tidemill.features.columns import (
     partials_of,
 )
 from tidemill.features.feature import RATIO, Feature, known
-from tidemill.features.names import RESERVED, ColumnType, Duration, Identifier
+from tidemill.features.names import RESERVED, TYPE_SCHEMA, ColumnType, Duration, Identifier
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.windows import HOUR, Window, duration
 
@@ -59,9 +61,23 @@ class Selected(BaseModel):
         if isinstance(data, Mapping) and len(data) == 1:
             ((type_, sql),) = data.items()
             return {"type": type_, "sql": sql}
-        if isinstance(data, Mapping):
+        if isinstance(data, Mapping) and set(data) != {"type", "sql"}:
             raise ValueError(f"takes a type and a SQL expression, such as bigint: a + b; {data!r}")
         return data
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Yield the JSON Schema of the pair that a file takes."""
+        return {
+            "type": "object",
+            "description": "a type and a SQL expression, such as bigint: length(title)",
+            "propertyNames": TYPE_SCHEMA,
+            "additionalProperties": {"type": "string"},
+            "minProperties": 1,
+            "maxProperties": 1,
+        }
 
 
 class FeatureView(BaseModel):
@@ -119,7 +135,7 @@ class FeatureView(BaseModel):
         for feature in self.features:
             yield (
                 feature.where(expressions.checked(feature.condition, self.types, condition=True))
-                if feature.condition
+                if feature.condition is not None
                 else feature
             )
 
@@ -263,8 +279,10 @@ def _check_columns(view: FeatureView) -> None:
         view.select[name] = Selected(type=selected.type, sql=text)
     for key in view.keys:
         _known_column(view, key, "keys")
-        if view.event_schema.get(key, "").endswith("?"):
-            raise Misdeclared(f"key {key!r} may not be absent: its type ends with ?", "schema", key)
+        at = "select" if key in view.select else "schema"
+        type_ = view.select[key].type if key in view.select else view.event_schema[key]
+        if type_.endswith("?"):
+            raise Misdeclared(f"key {key!r} may not be absent: its type ends with ?", at, key)
 
 
 def _known_column(view: FeatureView, column: str, *path: str | int) -> None:
@@ -297,16 +315,16 @@ def _check_feature(view: FeatureView, feature: Feature, place: int) -> None:
         _known_column(view, feature.column, *path)
         if view.types[feature.column] != "STRING":
             raise Misdeclared(f"'by' takes a string column, {feature.column!r} is none", *path)
-    if feature.condition:
+    if feature.condition is not None:
         _at(*path)(expressions.checked)(feature.condition, view.types, condition=True)
     if feature.aggregate == RATIO:
         if not feature.label:
             raise Misdeclared("a ratio takes a name", *path)
-        _at(*path)(list)(columns_of(feature, view.features, view.types, view.event_time))
-        return
-    for role, column in feature.inputs.items():
-        _known_column(view, column, *path)
-        _check_input(view, feature, role, column, path)
+    else:
+        for role, column in feature.inputs.items():
+            _known_column(view, column, *path)
+            _check_input(view, feature, role, column, path)
+    _at(*path)(list)(columns_of(feature, view.features, view.types, view.event_time))
 
 
 def _check_input(
@@ -315,6 +333,11 @@ def _check_input(
     kind, type_ = known(feature.aggregate).inputs[role], view.types[column]
     if kind == "number" and not type_.startswith(NUMBERS):
         raise Misdeclared(f"{feature.aggregate} takes a number, {column} is {type_}", *path)
+    if kind == "exact" and type_ == "DOUBLE":
+        raise Misdeclared(
+            f"{feature.aggregate} takes no double such as {column}: select a bigint of it",
+            *path,
+        )
     if kind == "boolean" and type_ != "BOOLEAN":
         raise Misdeclared(f"{feature.aggregate} takes a boolean, {column} is {type_}", *path)
     if "scale" in known(feature.aggregate).parameters:
@@ -330,9 +353,17 @@ def _check_input(
 
 
 def _check_partials(view: FeatureView) -> None:
-    """Refuse two features that would keep different things under one name."""
+    """Refuse two features that would keep different things under one name, and one that would take
+    a key's."""
     seen: dict[str, Partial] = {}
+    keys = {key.lower() for key in view.keys}
     for place, feature in enumerate(view.features):
+        declared = columns_of(feature, view.features, view.types, view.event_time)
+        parts = partials_of(feature, view.types, view.event_time)
+        for name in (*(c.name for c in declared), *(p.name for p in parts)):
+            if name.lower() in keys:
+                message = f"a feature keeps a column {name!r}, which is a key: give it a name"
+                raise Misdeclared(message, "features", place)
         for partial in partials_of(feature, view.types, view.event_time):
             there = seen.setdefault(partial.name.lower(), partial)
             if (there.bucket, there.merge) != (partial.bucket, partial.merge):

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from tidemill.errors import DefinitionError
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 HOUR = timedelta(hours=1)
 LONGEST = timedelta(days=30)
+FARTHEST = timedelta(days=99_999)
 
 
 def duration(text: str) -> timedelta:
@@ -21,10 +22,10 @@ def duration(text: str) -> timedelta:
             f"{text!r} is no length of time",
             expected="a number and s, m, h or d, such as 60s or 12h",
         )
-    try:
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
-    except OverflowError as error:
-        raise DefinitionError(f"{text!r} is too long", expected="at most 999999d") from error
+    length = timedelta(seconds=_SECONDS[found[2]] * int(found[1]))
+    if length > FARTHEST:
+        raise DefinitionError(f"{text!r} is too long", expected="at most 99999d")
+    return length
 
 
 @dataclass(frozen=True, order=True)
@@ -60,7 +61,7 @@ class Window:
 
     def ago(self, offset: str) -> Window:
         """Yield the same window, so much earlier."""
-        return Window(self.length, f"{self.text}_{offset}_ago", duration(offset))
+        return Window(self.length, f"{self.text}_{offset.strip()}_ago", duration(offset))
 
     def bounds(self) -> str:
         """Yield the window in words, as a half-open interval of time."""

@@ -1,4 +1,4 @@
-"""Made-up engagement records: the same (seed, minute, index) is the same record, on any machine.
+"""Made-up records of any kind: the same (seed, minute, index) is the same record, on any machine.
 
 Every record is drawn from a hash of where it stands, not from a running generator of random
 numbers. So a minute needs no minute before it, and a duplicate finds its original by itself.
@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import re
 import struct
-from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
+
+from tidemill.sources.made import ENGAGEMENT, KINDS, Kind
+from tidemill.sources.mix import (
+    DEFAULT_MIX,
+    DUPLICATE,
+    EVENT,
+    FUTURE,
+    LATE,
+    MALFORMED,
+    Mix,
+)
 
 MINUTE_MS = 60_000
 LATEST_MS = 180 * MINUTE_MS
@@ -37,51 +46,26 @@ PER_MINUTE = [
 ]
 BEFORE_MINUTE = tuple(accumulate(PER_MINUTE, initial=0))
 IN_2099 = int(datetime(2099, 1, 1, tzinfo=timezone.utc).timestamp()) // 60
-
-EVENT, LATE, DUPLICATE, MALFORMED, FUTURE = range(5)
-
-
-@dataclass(frozen=True)
-class Mix:
-    """How many profiles and titles there are, and the share of records that are not plain events.
-
-    Late events are one minute to three hours old, skewed to the young. A duplicate repeats an
-    event's text in the same or a later minute. Future events carry the year 2099.
-    """
-
-    profiles: int = 1000
-    titles: int = 50
-    late: float = 0.03
-    duplicate: float = 0.01
-    malformed: float = 0.005
-    future: float = 0.0005
-    epoch: float = 0.1
-    """Share of event times written as epoch milliseconds."""
-
-    def kind(self, draw: float) -> int:
-        """Yield what a record is, from a number in [0, 1)."""
-        for kind, share in enumerate(
-            (self.late, self.duplicate, self.malformed, self.future), start=LATE
-        ):
-            draw -= share
-            if draw < 0:
-                return kind
-        return EVENT
-
-
-DEFAULT_MIX = Mix()
+FRAME = 8
+"""Numbers that every record is drawn from; the first three of its fields are among them."""
 
 
 def minute_records(
-    seed: int, start: datetime, minute: int, rate: int, mix: Mix = DEFAULT_MIX
+    seed: int,
+    start: datetime,
+    minute: int,
+    rate: int,
+    mix: Mix = DEFAULT_MIX,
+    events: str = ENGAGEMENT,
 ) -> list[str]:
     """Yield the raw payloads of one minute, counted from `start`, in the order they arrive.
 
     The mean over a day is `rate` a minute. Within the minute event times are in no order.
+    `events` names their kind.
     """
-    first = epoch_minute(start)
+    first, kind = epoch_minute(start), KINDS[events]
     at = first + minute
-    return [_record(seed, first, at, index, rate, mix) for index in range(_count(rate, at))]
+    return [_record(kind, seed, first, at, index, rate, mix) for index in range(_count(rate, at))]
 
 
 def records_before(start: datetime, minute: int, rate: int) -> int:
@@ -104,52 +88,49 @@ def _count(rate: int, at: int) -> int:
     return _total(rate, at + 1) - _total(rate, at)
 
 
-def _draws(seed: int, at: int, index: int) -> tuple[float, ...]:
-    """Yield eight numbers in [0, 1): the 32-bit words of a hash, so the same everywhere."""
-    digest = blake2b(b"%d:%d:%d" % (seed, at, index), digest_size=32).digest()
-    return tuple([word * 2**-32 for word in struct.unpack("<8L", digest)])
+def _draws(kind: Kind, seed: int, at: int, index: int) -> tuple[float, ...]:
+    """Yield as many numbers in [0, 1) as the kind needs, the 32-bit words of a hash, so the same
+    everywhere."""
+    words = FRAME + kind.numbers - 3
+    digest = blake2b(b"%d:%d:%d" % (seed, at, index), digest_size=4 * words).digest()
+    return tuple([word * 2**-32 for word in struct.unpack(f"<{words}L", digest)])
 
 
-def _record(seed: int, first: int, at: int, index: int, rate: int, mix: Mix) -> str:
-    draws = _draws(seed, at, index)
-    kind = mix.kind(draws[0])
-    if kind == DUPLICATE:
+def _record(kind: Kind, seed: int, first: int, at: int, index: int, rate: int, mix: Mix) -> str:
+    draws = _draws(kind, seed, at, index)
+    fate = mix.fate(draws[0])
+    if fate == DUPLICATE:
         earlier = max(first, at - int(draws[7] * (REPEAT_WITHIN + 1)))
         candidates = index if earlier == at else _count(rate, earlier)
         original = int(draws[1] * candidates)
-        again = _draws(seed, earlier, original)
-        if candidates and mix.kind(again[0]) in (EVENT, LATE):
-            return _event(seed, earlier, original, again, mix)
-    text = _event(seed, at, index, draws, mix)
-    return _spoiled(text, int(draws[7] * 5)) if kind == MALFORMED else text
+        again = _draws(kind, seed, earlier, original)
+        if candidates and mix.fate(again[0]) in (EVENT, LATE):
+            return _event(kind, seed, earlier, original, again, mix)
+    text = _event(kind, seed, at, index, draws, mix)
+    return _spoiled(kind, text, int(draws[7] * 5)) if fate == MALFORMED else text
 
 
-def _event(seed: int, at: int, index: int, draws: tuple[float, ...], mix: Mix) -> str:
-    what, profile, title, type_, second, old, older, form = draws
-    kind = mix.kind(what)
-    minute = IN_2099 + at % DAY if kind == FUTURE else at
+def _event(kind: Kind, seed: int, at: int, index: int, draws: tuple[float, ...], mix: Mix) -> str:
+    second, old, older, form = draws[4:FRAME]
+    fate = mix.fate(draws[0])
+    minute = IN_2099 + at % DAY if fate == FUTURE else at
     millis = minute * MINUTE_MS + int(second * MINUTE_MS)
-    if kind == LATE:
+    if fate == LATE:
         millis -= MINUTE_MS + int(old * older * (LATEST_MS - MINUTE_MS))
     when = str(millis) if form < mix.epoch else f'"{_iso(millis)}"'
-    action = "highlight" if type_ < 0.65 else "select" if type_ < 0.9 else "view"
-    return (
-        f'{{"event_id":"{seed}-{at}-{index}"'
-        f',"profile_id":"profile-{_zipf(profile, mix.profiles)}"'
-        f',"gti":"title-{_zipf(title, mix.titles)}"'
-        f',"event_type":"{action}","event_timestamp":{when}}}'
-    )
+    fields = kind.fields(draws[1:4] + draws[FRAME:], at, mix)
+    return f'{{"event_id":"{seed}-{at}-{index}",{fields},"{kind.time}":{when}}}'
 
 
-def _spoiled(text: str, how: int) -> str:
-    """Yield the text with one fault: cut off, or a field unknown, missing, empty, mistyped."""
+def _spoiled(kind: Kind, text: str, how: int) -> str:
+    """Yield the text with one fault: cut off, a value strange, a field missing, empty, mistyped."""
     if how == 0:
         return text[: len(text) // 2]
     if how == 1:
-        return text.replace('"event_type":"', '"event_type":"un')
+        return re.sub(*kind.strange, text)
     if how == 2:
-        return text.replace('"gti":', '"title":')
-    return re.sub(r'(?<="profile_id":)"[^"]*"', '""' if how == 3 else "17", text)
+        return re.sub(*kind.renamed, text)
+    return re.sub(rf'(?<="{kind.key}":)"[^"]*"', '""' if how == 3 else "17", text)
 
 
 def _iso(millis: int) -> str:
@@ -160,14 +141,3 @@ def _iso(millis: int) -> str:
 @lru_cache(maxsize=4096)
 def _iso_minute(minute: int) -> str:
     return datetime.fromtimestamp(minute * 60, timezone.utc).strftime("%Y-%m-%dT%H:%M:")
-
-
-def _zipf(draw: float, size: int) -> int:
-    """Yield a rank from 1 to `size`; rank k is 1 / k times as likely as rank 1."""
-    steps = _zipf_steps(size)
-    return bisect_right(steps, draw * steps[-1]) + 1
-
-
-@lru_cache(maxsize=16)
-def _zipf_steps(size: int) -> tuple[int, ...]:
-    return tuple(accumulate(10**9 // rank for rank in range(1, size + 1)))

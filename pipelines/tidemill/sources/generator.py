@@ -21,7 +21,9 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidemill.errors import InputError
-from tidemill.sources.events import DEFAULT_MIX, Mix, minute_records, records_before
+from tidemill.sources.events import minute_records, records_before
+from tidemill.sources.made import ENGAGEMENT
+from tidemill.sources.mix import DEFAULT_MIX, Mix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,13 +38,14 @@ READERS = 2
 
 @dataclass(frozen=True)
 class Generator:
-    """Made-up engagement records: the same (seed, start), the same records, in any batches.
+    """Made-up records of one kind: the same (seed, start), the same records, in any batches.
 
     `start` is a whole minute (no zone means UTC). None is the current hour, minus `minutes`
     where they end; it is fixed when the object is made, so a restart passes the first start
     again. `minutes=None` never ends: minutes come as the clock completes them, by `now` where
-    given. `rate` is records a minute, the mean of a day. `released_in` is a file that holds how
-    many minutes may be read by now, for who lets the events come; without it, all at once.
+    given. `rate` is records a minute, the mean of a day. A batch has at most `most_records` where
+    given, but never less than a minute. `released_in` is a file that holds how many minutes may be
+    read by now, for who lets the events come; without it, all at once. `events` names the kind.
     """
 
     start: datetime | None = None
@@ -53,6 +56,8 @@ class Generator:
     mix: Mix = field(default=DEFAULT_MIX)
     now: datetime | None = None
     released_in: str | None = None
+    events: str = ENGAGEMENT
+    most_records: int | None = None
 
     def __post_init__(self) -> None:
         """Fix the start, in UTC."""
@@ -66,9 +71,17 @@ class Generator:
         return self.start
 
     def identity(self) -> dict[str, str | int]:
-        """Yield seed, start and rate: another value of one of them is another stream."""
+        """Yield seed, start, rate and, but for engagement, the kind of the events: another value of
+        one of them is another stream."""
         start = self.first.isoformat().replace("+00:00", "Z")
-        return {"kind": "generator", "seed": self.seed, "start": start, "rate": self.rate}
+        events = {} if self.events == ENGAGEMENT else {"events": self.events}
+        return {
+            "kind": "generator",
+            "seed": self.seed,
+            "start": start,
+            "rate": self.rate,
+            **events,
+        }
 
     def check(self, *, once: bool) -> None:
         """Raise InputError for a start within a minute, or a number below 1."""
@@ -117,7 +130,15 @@ class Generator:
 
     def records(self, minute: int) -> list[str]:
         """Yield the raw payloads of one minute, counted from the start."""
-        return minute_records(self.seed, self.first, minute, self.rate, self.mix)
+        return minute_records(self.seed, self.first, minute, self.rate, self.mix, self.events)
+
+    def capped(self, first: int, end: int) -> int:
+        """Yield the minute before which a batch of [first, end) ends for its records."""
+        while self.most_records and end - first > 1:
+            if self.before(end) - self.before(first) <= self.most_records:
+                break
+            end -= 1
+        return end
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """Yield the records as a stream of at most `minutes_per_batch` minutes a batch.
@@ -199,6 +220,7 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self.generator.available() if self.last is None else self.last
         if isinstance(limit, ReadMaxRows):
             end = min(end, start["minute"] + max(1, limit.max_rows // self.generator.rate))
+            end = self.generator.capped(start["minute"], end)
         elif not isinstance(limit, ReadAllAvailable):
             raise TypeError(f"the generator is limited by rows, not by {limit}")
         return {"minute": max(end, start["minute"])}

@@ -17,6 +17,7 @@ from tidemill.features.aggregates.aggregate import Aggregate, Fold, Parameter, P
 from tidemill.features.aggregates.filters import contains
 
 GROUP = "tidemill.aggregates"
+WORDS = ("ratio", "where", "over", "offset", "name", "empty")  # that stand where an aggregate does
 SHIPPED: Mapping[str, Aggregate] = MappingProxyType(
     {
         aggregate.name: aggregate
@@ -30,19 +31,31 @@ __all__ = ["GROUP", "SHIPPED", "Aggregate", "Fold", "Parameter", "Part", "aggreg
 
 @cache
 def aggregates() -> Mapping[str, Aggregate]:
-    """Yield every aggregate by name; DefinitionError when an installed one is none, or takes a
-    shipped one's name."""
+    """Yield every aggregate by name; DefinitionError when an installed one cannot be loaded, is
+    none, or takes a name that is taken."""
     return MappingProxyType({**SHIPPED, **dict(_installed())})
 
 
 def _installed() -> Iterator[tuple[str, Aggregate]]:
+    taken = {*SHIPPED, *WORDS}
     for point in entry_points(group=GROUP):
-        found = point.load()
-        if not isinstance(found, Aggregate):
-            raise DefinitionError(f"is no Aggregate but {found!r}", where=_place(point))
-        if found.name in SHIPPED:
-            raise DefinitionError(f"takes the shipped name {found.name!r}", where=_place(point))
+        found = _loaded(point)
+        if found.name in taken or not found.name.isidentifier():
+            raise DefinitionError(
+                f"is called {found.name!r}, which is taken or no name", where=_place(point)
+            )
+        taken.add(found.name)
         yield found.name, found
+
+
+def _loaded(point: EntryPoint) -> Aggregate:
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        raise DefinitionError(f"cannot be loaded: {error}", where=_place(point)) from error
+    if not isinstance(found, Aggregate):
+        raise DefinitionError(f"is no Aggregate but {found!r}", where=_place(point))
+    return found
 
 
 def _place(point: EntryPoint) -> str:

@@ -13,7 +13,6 @@ from tidemill.features.aggregates.aggregate import Aggregate, Parameter, Part
 
 NUMBER = {"of": "number"}
 SCALE = Parameter(int, 0, 9, default=None)
-SQUARED_SCALE = Parameter(int, 0, 3, default=None)  # a product of sums keeps 6 digits in SQL
 
 
 def _sum(name: str, type_: str, value: str) -> Part:
@@ -30,7 +29,7 @@ N_PART = Part(
     "0",
     additive=True,
 )
-SQUARES_PART = _sum("squares", "{square}", "CAST({of} AS {narrow}) * CAST({of} AS {narrow})")
+SQUARES_PART = _sum("squares", "DECIMAL(38, 0)", "{units} * {units}")
 
 COUNT = Aggregate(
     name="count",
@@ -67,10 +66,12 @@ MEAN = Aggregate(
     inputs=NUMBER,
     parameters={"scale": SCALE},
 )
-# Var = (n Σx² - (Σx)²) / (n (n - 1)), the sample variance, of sums without rounding.
+# Var = (n Σx² - (Σx)²) / (n (n - 1)), the sample variance, of sums without rounding: of whole
+# numbers, x in its last digit's unit, because a product in SQL keeps only six digits after a point.
+_UNITS = "CAST({sum} * {unit} AS DECIMAL(38, 0))"
 _VARIANCE = (
-    "CASE WHEN {n} > 1 THEN CAST({squares} * {n} - {sum} * {sum} AS DOUBLE)"
-    " / (CAST({n} AS DOUBLE) * ({n} - 1)) END"
+    f"CASE WHEN {{n}} > 1 THEN CAST({{squares}} * {{n}} - {_UNITS} * {_UNITS} AS DOUBLE)"
+    " / (CAST({n} AS DOUBLE) * ({n} - 1)) / ({unit}D * {unit}D) END"
 )
 VARIANCE = Aggregate(
     name="variance",
@@ -79,7 +80,7 @@ VARIANCE = Aggregate(
     result=_VARIANCE,
     type="DOUBLE",
     inputs=NUMBER,
-    parameters={"scale": SQUARED_SCALE},
+    parameters={"scale": SCALE},
 )
 STDDEV = Aggregate(
     name="stddev",
@@ -88,6 +89,6 @@ STDDEV = Aggregate(
     result=f"sqrt({_VARIANCE})",
     type="DOUBLE",
     inputs=NUMBER,
-    parameters={"scale": SQUARED_SCALE},
+    parameters={"scale": SCALE},
 )
 ALL = (COUNT, SUM, MEAN, VARIANCE, STDDEV)

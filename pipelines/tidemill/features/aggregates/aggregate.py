@@ -9,8 +9,8 @@ Texts hold placeholders. In all of them: `{of}` and other inputs by role are the
     merge     `{partial}` the bucket column, `{filter}` the window's FILTER clause, empty where all
               rows count; `{inside}` the window's condition, TRUE where all rows count
     result    `{<part>}` a merged part, by the part's name
-    types     `{exact}` the type in which the input adds up without rounding, `{narrow}` one that
-              holds a single value, `{square}` the type of the sum of squares
+    numbers   `{exact}` the type in which the input adds up without rounding; `{units}` the input as
+              a whole number, in units of its last digit, of which `{unit}` make 1
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class Parameter:
 
     def _one(self, name: str, given: Any) -> Any:
         number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not number or (self.type is int and int(given) != given):
-            raise ValueError(f"'{name}' takes {self.words}, found {given!r}")
-        if not self.low <= given <= self.high:
+        if not number or not self.low <= given <= self.high or self.type(given) != given:
             raise ValueError(f"'{name}' takes {self.words}, found {given!r}")
         return self.type(given)
 
@@ -84,10 +82,10 @@ class Aggregate:
     """One mergeable aggregate, by its name in YAML.
 
     `summary`, `nulls` and `accuracy` are for its page in the docs. `inputs` are the roles of the
-    event's columns it takes and what each may be: any, number, boolean. `result`, of type `type`,
-    is the value of merged parts, `empty` the value over a window without events. `fold` is `merge`
-    outside of SQL, of two partials that are not null, where there is one part and `result` is it;
-    `neutral` is then the partial of no event.
+    event's columns it takes and what each may be: any, number, boolean, exact (any but a double).
+    `result`, of type `type`, is the value of merged parts, `empty` the value over a window without
+    events. `fold` is `merge` outside of SQL, of two partials that are not null, where there is one
+    part and `result` is it; `neutral` is then the partial of no event.
     """
 
     name: str

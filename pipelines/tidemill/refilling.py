@@ -1,0 +1,158 @@
+"""What a rebuild of a part writes, and where the bucket table says how far it is.
+
+{spec, id, done}          of any: the wish, a name for its transactions, the days that are done
+{until, to, aim, tails}   of features: the newest batch of events that the days hold, how far the
+                          later ones are read, and the batch that is being read to
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill import evolution, ledger, silver, tables
+from tidemill import lake as lakes
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.lake import Lake
+from tidemill.settings import iso
+
+STATE = "tidemill.rebuild"
+DAY = timedelta(days=1)
+TAILS = 1_000_000  # the transaction numbers of later events begin here, those of days at 0
+
+
+def make_room(lake: Lake, view: FeatureView, partials: Sequence[str]) -> None:
+    """Add the columns that are missing, and empty those that hold something from before."""
+    name = tables.buckets(view).name
+    there = {field.name for field in lake.spark.table(name).schema}
+    declared = {column.name: column for column in tables.buckets(view).columns}
+    new = [declared[partial] for partial in partials if partial not in there]
+    if new:
+        listed = ", ".join(f"{c.name} {c.type} COMMENT {_text(c.comment)}" for c in new)
+        lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
+    old = [partial for partial in partials if partial in there]
+    if old:
+        told = {"generation": lake.generation, "batch": silver.bucketed(lake, view).batch}
+        emptied = ", ".join(f"{partial} = NULL" for partial in old)
+        known = " OR ".join(f"{partial} IS NOT NULL" for partial in old)
+        with ledger.told(lake.spark, {**told, ledger.UPKEEP: "columns emptied"}):
+            lake.spark.sql(f"UPDATE {name} SET {emptied} WHERE {known}")
+
+
+def only(
+    lake: Lake, view: FeatureView, events: DataFrame, batch: int, partials: Sequence[str]
+) -> DataFrame:
+    """Yield the buckets of events with the given partials alone; the others add nothing."""
+    made = silver.buckets_of(events, batch, view)
+    others = {p.name for p in view.partials if p.name not in partials}
+    columns = []
+    for column in lake.spark.table(tables.buckets(view).name).schema:
+        if column.name in others or column.name not in made.columns:
+            nothing = F.lit(None) if column.nullable else F.lit(0)
+            columns.append(nothing.cast(column.dataType).alias(column.name))
+        else:
+            columns.append(F.col(column.name))
+    return made.select(*columns)
+
+
+def days(events: DataFrame, view: FeatureView, since: datetime | None) -> Iterator[datetime]:
+    """Yield the days that hold events, from a time on, the oldest first; of what buckets keep."""
+    ends = events.agg(F.unix_seconds(F.min("event_hour")), F.unix_seconds(F.max("event_hour")))
+    first, last = (silver.of_epoch(seconds) for seconds in ends.collect()[0])
+    if first is None or last is None:
+        return
+    first = max(filter(None, (first, since, last - view.kept)))
+    day = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day <= last:
+        yield day
+        day += DAY
+
+
+def of_day(events: DataFrame, day: datetime) -> DataFrame:
+    """Yield the events of a day."""
+    hour = F.col("event_hour")
+    return events.where((hour >= F.lit(day)) & (hour < F.lit(day + DAY)))
+
+
+def check_part(view: FeatureView, keys: Sequence[Mapping[str, str]]) -> None:
+    """Refuse keys that are not the view's."""
+    for key in keys:
+        if set(key) != set(view.keys):
+            raise UsageError(
+                f"{', '.join(key)} are not the keys of view {view.name}",
+                where="--keys",
+                expected=",".join(f"{name}=..." for name in view.keys),
+            )
+        for name in key:
+            if view.types[name] != "STRING":
+                raise UsageError(f"key {name} is {view.types[name]}, no text", where="--keys")
+
+
+def condition(day: datetime, keys: Sequence[Mapping[str, str]], since: datetime | None) -> str:
+    """Yield the SQL condition of the bucket rows to replace within a day."""
+    parts = [f"bucket_hour >= {_time(day)}", f"bucket_hour < {_time(day + DAY)}"]
+    if since:
+        parts.append(f"bucket_start >= {_time(since)}")
+    if keys:
+        each = (
+            " AND ".join(f"{name} = {_text(value)}" for name, value in key.items()) for key in keys
+        )
+        parts.append(f"({' OR '.join(f'({one})' for one in each)})")
+    return " AND ".join(parts)
+
+
+def _time(at: datetime) -> str:
+    return f"TIMESTAMP '{iso(at)}'"
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def newest_event_batch(lake: Lake) -> int:
+    """Yield the newest batch of events, -1 for none."""
+    row = lake.spark.table(tables.events(lake.pipeline).name).agg(F.max("batch")).collect()[0]
+    return -1 if row[0] is None else int(row[0])
+
+
+def state(lake: Lake, name: str, spec: str) -> dict[str, Any]:
+    """Yield how far the same rebuild came, else its beginning."""
+    text = evolution.properties(lake.spark, name).get(STATE)
+    found: dict[str, Any] = json.loads(text) if text else {}
+    return (
+        found
+        if found.get("spec") == spec
+        else {"spec": spec, "done": 0, "id": lakes.new_generation()}
+    )
+
+
+def aim_at_later(lake: Lake, name: str, state: dict[str, Any], newest: int) -> bool:
+    """Tell whether there are events that came after the rebuild began, and say to which batch they
+    are read: a write that is tried again must hold the same."""
+    if state["aim"] > state["to"]:
+        return True
+    if newest <= state["to"]:
+        return False
+    state["aim"] = newest
+    keep(lake, name, state)
+    return True
+
+
+def keep(lake: Lake, name: str, state: Mapping[str, Any]) -> None:
+    """Have the bucket table say how far the rebuild is."""
+    evolution.tell(lake.spark, name, {STATE: json.dumps(state)})
+
+
+def forget(lake: Lake, view: FeatureView) -> None:
+    """End the rebuild: nothing is left to go on with, and the hours are made again by upkeep."""
+    name = tables.buckets(view).name
+    lake.spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{STATE}')")
+    hours = tables.hours(view)
+    if lake.spark.catalog.tableExists(hours.name):
+        lakes.create(lake.spark, lake.place, lake.pipeline, hours, lake.generation, replace=True)
