@@ -77,12 +77,13 @@ def sketches(size: int) -> dict[str, Feature]:
 
 
 def drawn(size: int) -> Values:
-    """Every value of each key once, in any order, and as often again with few that are frequent."""
+    """Every value of each key once, in any order, and as often again with few that are frequent; no
+    two keys have a value in common."""
     rows = duckdb.sql(
         f"""
         SELECT
           'k' || i % {KEYS} AS k,
-          'value-' || CASE WHEN i < {KEYS * size} THEN i // {KEYS}
+          'value-' || i % {KEYS} || '-' || CASE WHEN i < {KEYS * size} THEN i // {KEYS}
             ELSE floor({size} * (hash(i) / 2**64) ** 4)::BIGINT END AS x,
           -ln((hash(-i) + 1) / 2**64) AS d
         FROM range({2 * KEYS * size}) AS numbers(i)
@@ -194,7 +195,7 @@ def false_yeses(found: dict[str, Any], values: Values) -> str:
         one = found[key] if isinstance(found[key], bytes | bytearray) else quick(found[key])
         if not all(contains(one, x) for x in {x for x, _ in each}):
             sys.exit(f"a filter of {key} says no to a value it was given; no numbers")
-        wrong += sum(contains(one, f"other-{n}") for n in range(PROBES))
+        wrong += sum(contains(one, f"other-{key}-{n}") for n in range(PROBES))
     return f"{wrong / (PROBES * len(values)):.2%} false yeses"
 
 

@@ -1,5 +1,6 @@
 -- key_events: one key's events in the longest window at a point in time, and where each came from.
--- grain:      one row per event, the newest first; counts_in names the bucket columns whose condition it meets
+-- grain:      one row per event, the newest first; counts_in names the bucket columns whose condition
+--             it meets
 -- input:      known_events and known_records, the pipeline's events and bronze tables as temporary
 --             views, and tidemill_batches
 -- parameters: :as_of TIMESTAMP, a minute boundary: windows are [as_of - length, as_of)
