@@ -33,6 +33,16 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="module")
+def apart(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session of its own, its views dropped at the end: they hide no table from other tests."""
+    session = spark.newSession()
+    yield session
+    for row in session.sql("SHOW TABLES").collect():
+        if row["isTemporary"]:
+            session.catalog.dropTempView(row["tableName"])
+
+
 @pytest.fixture
 def lakes(spark: SparkSession, tmp_path: Path, empty_lake: Path) -> Lakes:
     """Makes lakes in this test's own folder."""

@@ -38,12 +38,6 @@ NUMBERS = FeatureView(
 )
 
 
-@pytest.fixture(scope="module")
-def apart(spark: SparkSession) -> SparkSession:
-    """A session of its own: its views hide no table from the other tests."""
-    return spark.newSession()
-
-
 def ticks() -> list[tuple[int, int, float]]:
     """Events as (the tick in which they come, their minute, cents): one in most ticks, a tenth of
     them late."""

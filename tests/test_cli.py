@@ -74,7 +74,7 @@ REFUSED = [
     (RUN_FILES, "a files source has no folder"),
     ((*RUN_FILES, "--input", "absent"), "absent: there is no such folder"),
     (("rebuild", "engagement", "--from", "gold"), "cannot rebuild from 'gold'"),
-    (("rebuild", "engagement"), "Missing option"),
+    (("rebuild", "engagement"), "a rebuild is of one thing, found nothing"),
     (("run", "engagement", "--catalog", "main"), "a catalog lake takes both"),
     (("sql", "featurse"), "unknown statement 'featurse'; did you mean 'features'?"),
     (("sql", "features", "--view", "engagment"), "did you mean 'engagement'?"),

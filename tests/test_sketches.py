@@ -57,12 +57,6 @@ Events = dict[str, list[tuple[str, float]]]
 
 
 @pytest.fixture(scope="module")
-def apart(spark: SparkSession) -> SparkSession:
-    """A session of its own: its views hide no table from the other tests."""
-    return spark.newSession()
-
-
-@pytest.fixture(scope="module")
 def events() -> Events:
     """Values of which few are frequent and most are rare; as different as their key's number."""
     drawn = random.Random(17)

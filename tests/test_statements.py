@@ -93,12 +93,6 @@ def _give(spark: SparkSession, name: str, table: TextTable, view: FeatureView) -
     spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
 
 
-@pytest.fixture(scope="module")
-def apart(spark: SparkSession) -> SparkSession:
-    """A session of its own: its views hide no table from the other tests."""
-    return spark.newSession()
-
-
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_case_yields_what_it_says(apart: SparkSession, path: Path) -> None:
     case = Case.read(path)

@@ -81,6 +81,7 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
             for name, one in view.select.items()
         ),
         "keys": _comma(keys),
+        "keys_known": _and(f"{k} IS NOT NULL" for k in keys),
         "key_match": _and(f"changed.{k} = gold.{k}" for k in keys),
         "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),
         "either_keys": _comma(f"coalesce(fresh.{k}, gold.{k}) AS {k}" for k in keys),
