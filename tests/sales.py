@@ -15,7 +15,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakes import NOW
 from tidemill import gold, pipeline, silver
@@ -83,6 +83,13 @@ def declare(features: Sequence[Feature], **words: Any) -> PipelineDefinition:
     return PipelineDefinition(pipeline="sales", source={"kind": "files"}, views=(view,))
 
 
+def frame(spark: SparkSession, view: FeatureView, sales: Iterable[Sale]) -> DataFrame:
+    """Rows of the events table, as feature reads them."""
+    columns = ", ".join(f"{n} {t}" for n, t in view.types.items() if n in {*SCHEMA, "at"})
+    rows = [tuple(getattr(sale, name) for name in (*SCHEMA, "at")) for sale in sales]
+    return spark.createDataFrame(rows, columns).coalesce(1)
+
+
 @dataclass
 class Sales:
     """An open lake of sales, fed by calling the batch functions."""
@@ -105,10 +112,8 @@ class Sales:
 
     def feed(self, sales: Iterable[Sale]) -> None:
         self.batch += 1
-        columns = ", ".join(f"{n} {t}" for n, t in self.view.types.items() if n in {*SCHEMA, "at"})
-        rows = [tuple(getattr(sale, name) for name in (*SCHEMA, "at")) for sale in sales]
-        frame = self.lake.spark.createDataFrame(rows, columns).coalesce(1)
-        pipeline.feature_batch(frame, self.batch, lake=self.lake, clock=Clock(NOW), follows="event")
+        rows = frame(self.lake.spark, self.view, sales)
+        pipeline.feature_batch(rows, self.batch, lake=self.lake, clock=Clock(NOW), follows="event")
 
     def refresh(self, as_of: datetime) -> gold.Refreshed:
         there = silver.bucketed(self.lake, self.view)

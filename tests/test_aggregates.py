@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import sales
-from lakes import at
+from lakes import NOW, at
 from sales import CASES, Sales
-from tidemill import hours, reconcile
-from tidemill.features import contains
+from tidemill import hours, pipeline, reconcile
+from tidemill import lake as lakes
+from tidemill.features import FeatureView, contains, count
 from tidemill.features.aggregates import SHIPPED
+from tidemill.settings import Clock, Place
 
 WINDOWS = {"3h": timedelta(hours=3), "10m": timedelta(minutes=10)}
 FEATURES = [feature.over(*WINDOWS) for feature, _, _ in CASES]
@@ -83,3 +86,25 @@ def test_all_aggregates_are_what_brute_force_says(spark: SparkSession, tmp_path:
         any(row.values())
         for row in sales.brute(known, at("10:30"), WINDOWS, timedelta(minutes=1)).values()
     )
+
+
+def test_views_of_one_source_share_one_read_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    read = spark.sparkContext.accumulator(0)
+
+    def seen(card: str) -> str:
+        read.add(1)
+        return card
+
+    one = sales.declare([count().over("1h")])
+    other = one.views[0].words() | {
+        "name": "merchants",
+        "features": [{"sum": "points", "over": ["3h"]}],
+    }
+    definition = one.overridden({"views": (one.views[0], FeatureView(**other))})
+    lake = lakes.open_for_writing(spark, Place(tmp_path / "lake"), definition)
+    drawn = sales.draw(random.Random(3), at("06:00"), 60, 40)
+    events = sales.frame(spark, one.views[0], drawn)
+    watched = events.withColumn("card", F.udf(seen, returnType="string")("card"))
+    pipeline.feature_batch(watched, 0, lake=lake, clock=Clock(NOW), follows="event")
+    assert read.value == len(drawn)
+    assert [reconcile.reconcile(lake, view).different for view in definition.views] == [0, 0]

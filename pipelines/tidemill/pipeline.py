@@ -11,6 +11,7 @@ what it has consumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -150,15 +151,22 @@ def feature_batch(
     arrivals from which the state will."""
     lake = replace(lake, spark=batch.sparkSession)
     bring = arrive_view if lake.pipeline.engine == "stateful" else refresh_view
-    for view in lake.pipeline.views:
-        there = silver.bucket(batch, batch_id, lake=lake, view=view)
-        bring(lake, view.name, clock, follows, there)
+    with _read_once(batch, lake.pipeline.views) as events:
+        for view in lake.pipeline.views:
+            there = silver.bucket(events, batch_id, lake=lake, view=view)
+            bring(lake, view.name, clock, follows, there)
 
 
 def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
     """One batch of feature without the refresh: append each view's buckets."""
-    for view in lake.pipeline.views:
-        silver.bucket(batch, batch_id, lake=lake, view=view)
+    with _read_once(batch, lake.pipeline.views) as events:
+        for view in lake.pipeline.views:
+            silver.bucket(events, batch_id, lake=lake, view=view)
+
+
+def _read_once(batch: DataFrame, views: Sequence[FeatureView]) -> AbstractContextManager[DataFrame]:
+    """Keep a batch's events while several views read them; one view keeps what it makes of them."""
+    return silver.cached(batch) if len(views) > 1 else nullcontext(batch)
 
 
 def refresh_view(

@@ -209,7 +209,8 @@ def features(view: FeatureView) -> Table:
         Column(
             c.name,
             c.type,
-            f"{c.what}, in {c.window.bounds()}, exact at the bucket of {view.bucket}",
+            f"{c.what}, in {c.window.bounds()}; exact at as_of, which is the end of a bucket of "
+            f"{view.bucket}; at any other time off by at most that bucket",
             c.empty == "NULL" or not c.is_term,
         )
         for c in view.columns
