@@ -78,7 +78,10 @@ def test_contents(wheel: Path) -> None:
     assert {name.split("/")[-1] for name in names if "/licenses/" in name} == {"LICENSE"}
     foreign = {name for name in names if not re.match(r"tidemill(-[\d.]+\.dist-info)?/", name)}
     assert not foreign
-    assert not {name for name in inside if not re.search(r"\.(py|sql|yaml)$|^py\.typed$", name)}
+    templates = {f"templates/{name}" for name in files("pipelines/tidemill/templates", "*")}
+    assert len(templates) == 3 and templates <= inside
+    known = r"\.(py|sql|yaml)$|^py\.typed$"
+    assert not {name for name in inside - templates if not re.search(known, name)}
 
 
 def test_clean_environment_has_no_spark(installed: Path) -> None:
