@@ -211,8 +211,11 @@ def plan(
     opening = _opening(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
     spark = open_as_found(opening, definition)
     found = [evolution.change(spark, view) for view in definition.views]
-    results = [{**vars(change), "way": change.way(pipeline)} for change in found]
-    _print_each(as_json, results)
+    if as_json:
+        _print_each(True, [{**vars(change), "way": change.way(pipeline)} for change in found])
+        return
+    for change in found:
+        _show(False).say(f"{change.view}: {change.why}\n  {change.way(pipeline)}")
 
 
 @app.command(epilog=example("tidemill rebuild mine.yaml --features amount_sum"))
