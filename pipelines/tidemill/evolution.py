@@ -144,7 +144,14 @@ def settle(spark: SparkSession, view: FeatureView, found: Change) -> None:
     for partial in found.let_go:
         if partial in required:
             spark.sql(f"ALTER TABLE {name} ALTER COLUMN {partial} DROP NOT NULL")
-    tell(spark, name, {**told, VERSION: str(int(said.get(VERSION, "0")) + 1)})
+    hold(spark, view, said)
+
+
+def hold(spark: SparkSession, view: FeatureView, said: Mapping[str, str]) -> None:
+    """Have the bucket table say that it was made for the view, one version on from what it `said`
+    in its properties."""
+    version = str(int(said.get(VERSION, "0")) + 1)
+    tell(spark, tables.buckets(view).name, {**tables.told(view), VERSION: version})
 
 
 def properties(spark: SparkSession, name: str) -> dict[str, str]:
@@ -154,11 +161,12 @@ def properties(spark: SparkSession, name: str) -> dict[str, str]:
 
 def tell(spark: SparkSession, name: str, said: Mapping[str, str]) -> None:
     """Write properties of a table."""
-    listed = ", ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in said.items())
+    listed = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in said.items())
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({listed})")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Yield a text as a SQL literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

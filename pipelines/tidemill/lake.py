@@ -220,7 +220,7 @@ def _renew_arrivals(
 ) -> None:
     """Make arrivals again that a rebuild with the other engine left behind."""
     for table in map(tables.arrivals, pipeline.views):
-        if _properties(spark, table).get(_GENERATION) != generation:
+        if evolution.properties(spark, table.name).get(_GENERATION) != generation:
             create(spark, place, pipeline, table, generation, replace=True)
 
 
@@ -230,7 +230,7 @@ def _shared_generation(
     """Yield the generation of the tables that are there, else a new one."""
     for table in tables.of(pipeline):
         if table.generational and table not in absent:
-            return _properties(spark, table).get(_GENERATION, "")
+            return evolution.properties(spark, table.name).get(_GENERATION, "")
     return new_generation()
 
 
@@ -298,7 +298,7 @@ def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> 
     per_view = {f(view).name for view in pipeline.views for f in (tables.buckets, tables.features)}
     generations = {}
     for table in tables.of(pipeline):
-        properties = _properties(spark, table)
+        properties = evolution.properties(spark, table.name)
         _check_owner(place, pipeline, table, properties)
         if table.name not in per_view:
             _refuse_difference(spark, table)
@@ -332,10 +332,6 @@ def _check_owner(
             where=str(place),
             expected=f"format {FORMAT}",
         )
-
-
-def _properties(spark: SparkSession, table: Table) -> dict[str, str]:
-    return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {table.name}").collect()}
 
 
 def _refuse_difference(spark: SparkSession, table: Table) -> None:

@@ -54,13 +54,20 @@ def writing(opening: Opening, command: str) -> Iterator[lock.WriteLock | None]:
 
 
 @contextmanager
-def open_lake(opening: Opening, definition: PipelineDefinition, command: str) -> Iterator[Lake]:
-    """Yield the pipeline's lake for writing, made where it is not there, and held against
-    others."""
+def writing_session(opening: Opening, command: str) -> Iterator[SparkSession]:
+    """Hold the lake for writing, and yield the session that will: the lock names its JVM too."""
     with writing(opening, command) as held:
         spark = opening.session()
         if held:
             held.name_holder()
+        yield spark
+
+
+@contextmanager
+def open_lake(opening: Opening, definition: PipelineDefinition, command: str) -> Iterator[Lake]:
+    """Yield the pipeline's lake for writing, made where it is not there, and held against
+    others."""
+    with writing_session(opening, command) as spark:
         yield lakes.open_for_writing(spark, opening.place, definition)
 
 

@@ -33,7 +33,7 @@ from tidemill.features.definition import PipelineDefinition
 from tidemill.features.feature import RATIO
 from tidemill.features.suggest import did_you_mean
 from tidemill.lake import Lake
-from tidemill.opening import Opening, source_of, writing
+from tidemill.opening import Opening, source_of, writing_session
 from tidemill.pipeline import Pipeline, refresh_view
 from tidemill.running import Stop, Tell, Watch, finish, summary
 
@@ -76,10 +76,8 @@ class Rebuild:
         started = time.monotonic()
         _refuse_stateful(self.definition)
         lakes.check_root(self.opening.place)
-        with writing(self.opening, f"tidemill rebuild {self.definition.pipeline}") as held:
-            spark = self.opening.session()
-            if held:
-                held.name_holder()
+        command = f"tidemill rebuild {self.definition.pipeline}"
+        with writing_session(self.opening, command) as spark:
             lakes.register(spark, self.opening.place)
             with self.stop.on_signals():
                 lake, rows = self._features() if self.wanted.features else self._replaced()
@@ -152,10 +150,7 @@ class Rebuild:
             rows += self._written(lake, name, made, told, "later events", txn=txn)
             state |= {"to": state["aim"], "tails": state["tails"] + 1}
             refilling.keep(lake, name, state)
-        version = evolution.properties(lake.spark, name).get(tables.VERSION, "0")
-        evolution.tell(
-            lake.spark, name, {**tables.told(view), tables.VERSION: str(int(version) + 1)}
-        )
+        evolution.hold(lake.spark, view, evolution.properties(lake.spark, name))
         refilling.forget(lake, view)
         return rows
 
@@ -175,14 +170,14 @@ class Rebuild:
         days = list(refilling.days(events, view, self.wanted.since))
         told = {"generation": lake.generation, "batch": batch, ledger.UPKEEP: "buckets from events"}
         for place, day in enumerate(days):
-            if place >= state["done"]:
+            if f"{day:%Y-%m-%d}" > state.get("through", ""):  # older days may have come since
                 where = refilling.condition(day, self.wanted.keys, self.wanted.since)
                 made = silver.buckets_of(refilling.of_day(events, day), batch, view).where(where)
                 declared = tables.buckets(view).columns
                 made = made.select(*(F.col(c.name).cast(c.type).alias(c.name) for c in declared))
                 words = f"{place + 1}/{len(days)}  {day:%Y-%m-%d}"
                 rows += self._written(lake, name, made, told, words, where=where)
-                state |= {"done": place + 1}
+                state |= {"through": f"{day:%Y-%m-%d}"}
                 refilling.keep(lake, name, state)
         refilling.forget(lake, view)
         return rows

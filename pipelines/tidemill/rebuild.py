@@ -22,7 +22,7 @@ from tidemill.errors import LakeError
 from tidemill.features.definition import PipelineDefinition
 from tidemill.lake import Lake
 from tidemill.metrics import BatchRow
-from tidemill.opening import Opening, source_of, writing
+from tidemill.opening import Opening, source_of, writing_session
 from tidemill.pipeline import Pipeline
 from tidemill.running import Stop, Tell, Watch, finish, summary
 from tidemill.settings import Place
@@ -33,10 +33,7 @@ def rebuild(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dic
     generation."""
     started, stop = time.monotonic(), Stop()
     lakes.check_root(opening.place)
-    with writing(opening, f"tidemill rebuild {definition.pipeline}") as held:
-        spark = opening.session()
-        if held:
-            held.name_holder()
+    with writing_session(opening, f"tidemill rebuild {definition.pipeline}") as spark:
         lake = renew(spark, opening.place, definition)
         pipeline = Pipeline(lake, source_of(definition, opening), opening.clock, definition.clock)
         with stop.on_signals():

@@ -1,8 +1,11 @@
 """What a rebuild of a part writes, and where the bucket table says how far it is.
 
-{spec, id, done}          of any: the wish, a name for its transactions, the days that are done
-{until, to, aim, tails}   of features: the newest batch of events that the days hold, how far the
-                          later ones are read, and the batch that is being read to
+Its property `tidemill.rebuild` is a JSON object:
+
+    {spec, id}           of any: the wish, and a name for its transactions
+    {through}            of keys and since: the last day that is done
+    {done, until}        of features: how many days are done, and the newest batch of events in them
+    {to, aim, tails}     and of later events: the newest batch that was read, the one to read to
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def make_room(lake: Lake, view: FeatureView, partials: Sequence[str]) -> None:
     declared = {column.name: column for column in tables.buckets(view).columns}
     new = [declared[partial] for partial in partials if partial not in there]
     if new:
-        listed = ", ".join(f"{c.name} {c.type} COMMENT {_text(c.comment)}" for c in new)
+        listed = ", ".join(f"{c.name} {c.type} COMMENT {evolution.quoted(c.comment)}" for c in new)
         lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
     old = [partial for partial in partials if partial in there]
     if old:
@@ -101,7 +104,8 @@ def condition(day: datetime, keys: Sequence[Mapping[str, str]], since: datetime 
         parts.append(f"bucket_start >= {_time(since)}")
     if keys:
         each = (
-            " AND ".join(f"{name} = {_text(value)}" for name, value in key.items()) for key in keys
+            " AND ".join(f"{name} = {evolution.quoted(value)}" for name, value in key.items())
+            for key in keys
         )
         parts.append(f"({' OR '.join(f'({one})' for one in each)})")
     return " AND ".join(parts)
@@ -109,10 +113,6 @@ def condition(day: datetime, keys: Sequence[Mapping[str, str]], since: datetime 
 
 def _time(at: datetime) -> str:
     return f"TIMESTAMP '{iso(at)}'"
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def newest_event_batch(lake: Lake) -> int:
