@@ -30,7 +30,7 @@ bench: setup ## what one tick costs
 
 lock: ## resolve both locks again; needs uv
 	$(LOCK) --group build --output-file requirements-build.lock
-	$(LOCK) pyproject.toml --extra local --group dev --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra local --extra quality --extra plots --group dev --output-file requirements.lock
 
 clean: ## remove what make made here; the jars stay in the home folder
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

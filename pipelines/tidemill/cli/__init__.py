@@ -1,0 +1,38 @@
+"""The command line: each command parses, calls and prints.
+
+Exit codes: 0 done, 1 a check found something, 2 what was typed or declared cannot be done, 3 it
+started and failed, 130 a second Ctrl-C. With --json stdout holds one JSON object, on failure
+{"error": ...}.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from tidemill.cli import asking, beginning, ending, running
+
+app = typer.Typer(
+    name="tidemill",
+    help="Exact rolling-window features in Delta tables, touched only when they change.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for commands in (running.commands, asking.commands, beginning.commands):
+    app.add_typer(commands)
+
+
+def main() -> None:
+    """Run the command line; the one place where errors become exit codes."""
+    arguments = sys.argv[1:]
+    try:
+        code = app(arguments, standalone_mode=False)
+    except Exception as error:
+        code = ending.failed(error, arguments)
+    except KeyboardInterrupt:
+        code = 130
+    sys.stdout.flush()
+    raise SystemExit(code if isinstance(code, int) else 0)

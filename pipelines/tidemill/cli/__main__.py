@@ -1,0 +1,5 @@
+"""`python -m tidemill.cli`."""
+
+from tidemill.cli import main
+
+main()

@@ -1,0 +1,175 @@
+"""Commands that ask a lake: reconcile, plan, query, sql, explain, describe. Only --repair
+writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.options import (
+    Catalog,
+    Declaring,
+    Json,
+    Memory,
+    PipelineName,
+    Root,
+    Schema,
+    Verbose,
+    ViewName,
+    Wait,
+    example,
+    opening_of,
+)
+from tidemill.cli.printing import print_each, print_one, showing
+from tidemill.features.definition import declaring, load, shipped
+from tidemill.settings import Place, whole_minute
+
+commands = typer.Typer()
+
+
+@commands.command(epilog=example("tidemill reconcile engagement"))
+def reconcile(
+    pipeline: PipelineName,
+    repair: Annotated[bool, typer.Option("--repair", help="Recompute what is different.")] = False,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Compare the gold table with the recompute from the buckets; exit 1 when any key differs."""
+    from tidemill import reconcile as reconciling
+    from tidemill.opening import open_lake, read_lake
+
+    definition = load(pipeline)
+    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    if repair:
+        with open_lake(opening, definition, f"tidemill reconcile {pipeline}") as lake:
+            results = [reconciling.repaired(lake, view) for view in definition.views]
+    else:
+        lake = read_lake(opening, definition)
+        results = [vars(reconciling.reconcile(lake, view)) for view in definition.views]
+    print_each(as_json, results)
+    if any(result["different"] for result in results):
+        raise typer.Exit(1)
+
+
+@commands.command(epilog=example("tidemill plan mine.yaml"))
+def plan(
+    pipeline: PipelineName,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Say how a changed view differs from its tables, and what that needs. Changes nothing."""
+    from tidemill import evolution
+    from tidemill.opening import open_as_found
+
+    definition = load(pipeline)
+    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    spark = open_as_found(opening, definition)
+    found = [evolution.change(spark, view) for view in definition.views]
+    if as_json:
+        print_each(True, [{**vars(change), "way": change.way(pipeline)} for change in found])
+        return
+    for change in found:
+        showing(False).say(f"{change.view}: {change.why}\n  {change.way(pipeline)}")
+
+
+@commands.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
+def query(
+    sql: Annotated[str, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.")],
+    pipeline: Annotated[
+        str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
+    ] = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Ask SQL of the lake; tables are named plainly."""
+    from tidemill import questions
+
+    question = questions.read_only(sql)
+    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    definitions = [load(name) for name in ([pipeline] if pipeline else shipped())]
+    answer = questions.ask(opening, definitions, question)
+    print_one(as_json, answer, lambda: showing(False).table(answer["columns"], answer["rows"]))
+
+
+@commands.command(epilog=example("tidemill sql features --view engagement"))
+def sql(
+    name: Annotated[str, typer.Argument(help="A statement's name, such as features or changes.")],
+    view: Annotated[str, typer.Option(help="The feature view to finish it for.")] = "engagement",
+    pipeline: Annotated[
+        str | None, typer.Option(help="The pipeline that declares the view.  [default: VIEW]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a finished statement for a SQL editor; values stay named parameters."""
+    from tidemill.statements import statement
+
+    text = statement(name, load(pipeline or view).view(view if pipeline else Path(view).stem))
+    print_one(as_json, {"name": name, "view": view, "sql": text}, lambda: print(text, end=""))
+
+
+@commands.command(epilog=example("tidemill explain engagement profile-1 title-1"))
+def explain(
+    view: ViewName,
+    key: Annotated[list[str], typer.Argument(help="The key's values, in the view's order.")],
+    feature: Annotated[
+        str | None, typer.Option(help="One feature, such as view_count_1h.  [default: all]")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="Another time, a whole minute, UTC: recomputed, nothing is written."),
+    ] = None,
+    pipeline: Declaring = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Show why a key's features have their values: windows, buckets, events, the last refresh."""
+    from tidemill import explaining, telling
+    from tidemill.opening import read_lake
+
+    definition = declaring(view, pipeline)
+    wanted = explaining.asked(definition.view(view), key, feature)
+    moment = whole_minute(at, where="--at") if at is not None else None
+    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    found = explaining.explain(read_lake(opening, definition), wanted, moment)
+    print_one(as_json, found, lambda: telling.tell_explained(showing(False), found))
+
+
+@commands.command(epilog=example("tidemill describe engagement"))
+def describe(
+    view: ViewName,
+    pipeline: Declaring = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Show a view's features and tables, how fresh gold is, and what the newest ledgers say."""
+    from tidemill import describing, telling
+    from tidemill.opening import read_lake
+
+    definition = declaring(view, pipeline)
+    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    lake = read_lake(opening, definition)
+    found = describing.describe(lake, definition.view(view), opening.clock)
+    print_one(as_json, found, lambda: telling.tell_described(showing(False), found))

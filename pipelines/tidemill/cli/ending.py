@@ -1,0 +1,48 @@
+"""Errors become exit codes, in one place."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+
+import typer
+
+from tidemill.errors import SetupError, TidemillError, UsageError
+
+
+def failed(error: Exception, arguments: list[str]) -> int:
+    """Print the error, as JSON where asked, and yield the exit code."""
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if "--verbose" in arguments:
+        traceback.print_exception(error)
+    ours = _ours(error)
+    if "--json" in arguments:
+        print(json.dumps({"error": ours.as_dict()}))
+    else:
+        print(f"error: {ours}", file=sys.stderr)
+    return ours.exit_code
+
+
+def _ours(error: Exception) -> TidemillError:
+    if isinstance(error, TidemillError):
+        return error
+    if hasattr(error, "format_message"):  # Typer's own: an unknown option, a missing argument
+        return UsageError(error.format_message(), where="command line", expected="see --help")
+    if isinstance(error, ModuleNotFoundError) and (missing := _missing_spark()):
+        return missing
+    from tidemill.failures import explained
+
+    return explained(error, "the command")
+
+
+def _missing_spark() -> SetupError | None:
+    """Yield the error that names Spark as missing, None when it is there."""
+    from tidemill.session import require_spark
+
+    try:
+        require_spark()
+    except SetupError as error:
+        return error
+    return None

@@ -1,0 +1,89 @@
+"""The options that commands share, and what they open."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.features.definition import PipelineDefinition
+from tidemill.settings import Clock, Place
+
+PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
+ViewName = Annotated[str, typer.Argument(help="A feature view's name.")]
+Declaring = Annotated[
+    str | None,
+    typer.Option("--pipeline", help="The pipeline that declares it.  [default: a shipped one]"),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="The lake's folder.  [default: $TIDEMILL_ROOT, else ./lake]"),
+]
+Catalog = Annotated[
+    str | None, typer.Option("--catalog", help="The lake's catalog, with --schema.")
+]
+Schema = Annotated[str | None, typer.Option("--schema", help="The lake's schema, with --catalog.")]
+Wait = Annotated[str, typer.Option("--wait", help="How long to wait for another writer.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Memory = Annotated[str, typer.Option("--driver-memory", help="Memory of the local Spark.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show logs, and whole errors.")]
+ClockName = Annotated[
+    str | None, typer.Option("--clock", help="event or wall.  [default: the pipeline's]")
+]
+Mode = Annotated[
+    str | None,
+    typer.Option("--mode", help="auto, incremental or recompute.  [default: the pipeline's]"),
+]
+Engine = Annotated[
+    str | None, typer.Option("--engine", help="buckets or stateful.  [default: the pipeline's]")
+]
+
+
+def example(line: str) -> str:
+    """Yield the epilog that shows a command in use."""
+    return f"[bold]Example:[/bold]  {line}"
+
+
+def declared(
+    definition: PipelineDefinition,
+    source: str | None,
+    folder: Path | None,
+    clock: str | None,
+    mode: str | None,
+    trigger: str | None,
+    engine: str | None = None,
+) -> PipelineDefinition:
+    """Yield the definition with what the command line says instead."""
+    said: dict[str, Any] = {}
+    if source or folder:
+        kind = source or ("files" if folder else definition.source.kind)
+        if kind == definition.source.kind and not folder:
+            said["source"] = definition.source
+        else:
+            said["source"] = {"kind": kind, **({"input": str(folder.absolute())} if folder else {})}
+    if trigger:
+        said["triggers"] = dict.fromkeys(("land", "clean", "feature", "state"), trigger)
+    words = {"clock": clock, "refresh": mode, "engine": engine}
+    said |= {name: word for name, word in words.items() if word}
+    return definition.overridden(said)
+
+
+def opening_of(
+    place: Place, wait: str, memory: str, verbose: bool, *, existing: bool = False
+) -> Any:
+    """Yield how to open the lake; refuses, where it must exist, a folder that is none."""
+    from tidemill.features.windows import duration
+    from tidemill.session import require_spark
+
+    require_spark()
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    from tidemill.lake import check_root
+    from tidemill.opening import Opening
+
+    seconds = 0.0 if wait in {"0", "0s"} else duration(wait).total_seconds()
+    if existing:
+        check_root(place)
+    return Opening(place, Clock.from_environment(), seconds, memory, verbose)
