@@ -23,7 +23,7 @@ from tidemill.errors import DefinitionError
 from tidemill.features.checks import Misdeclared
 from tidemill.features.columns import NUMBERS
 from tidemill.features.names import Duration, Identifier
-from tidemill.features.reading import Declared, compose, explained, misplaced
+from tidemill.features.reading import Declared, Words, compose, explained, misplaced
 from tidemill.features.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 EVENT_ID = "event_id"
 ENDS = (".quality.yml", ".quality.yaml")
+LARGEST = 10**18  # that a bound may be
 Bound = int | float | None
 Bounds = Annotated[
     tuple[Bound, Bound],
@@ -93,7 +94,7 @@ class Rules(Declared):
         return self.of(field).longest or self.longest
 
 
-_WORDS = {"": Rules, "gate": Gate, "fields.*": FieldRules}
+_WORDS: Words = {"": Rules, "gate": Gate, "fields.*": FieldRules}
 
 
 def check(rules: Rules, view: FeatureView) -> None:
@@ -117,6 +118,8 @@ def _check_word(word: str, said: FieldRules, type_: str, field: str) -> None:
         low, high = said.between
         if low is None and high is None:
             raise Misdeclared("between has no bound", *path)
+        if any(bound is not None and not abs(bound) < LARGEST for bound in (low, high)):
+            raise Misdeclared(f"between takes numbers below {LARGEST:g}", *path)
         if low is not None and high is not None and low > high:
             raise Misdeclared(f"between ends before it begins: {low} > {high}", *path)
     if word == "pattern" and said.pattern is not None:

@@ -1,127 +1,165 @@
-"""The rules that an event must meet, each a reason and a condition; all are checked in one pass.
-
-Reasons are `malformed`, `not_an_object`, `missing:<field>` (absent or null),
-`empty:<field>`, `wrong_type:<field>`, `too_long:<field>`, `control_character:<field>`,
-`unknown_value:<field>`, `out_of_range:<field>`, `bad_time:<field>`, `in_future` and `too_old`. No
-rule reads a clock: ages count from `ingested_at`.
+"""Every rule as a SQL condition over the parsed record; all are checked in one pass.
 
 Rules are SQL text: a call of Spark's from Python costs as much as judging some fifty records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
 from tidemill.features.definition import PipelineDefinition
 from tidemill.quality.record import Field, event_time, fields, parsed, value
-
-LONGEST_STRING = 1024
-AHEAD = timedelta(minutes=5)
-DIGITS = 15  # that a double keeps
-
-
-def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
-    """Yield bronze's columns, the parsed fields (null where refused) and `reasons`, sorted."""
-    time = event_time(pipeline)
-    rules = [
-        *_of_record(),
-        *(rule for field in fields(pipeline) for rule in _of_field(field, pipeline)),
-        *_of_time(time, pipeline),
-    ]
-    found = ", ".join(f"CASE WHEN {broken} THEN '{reason}' END" for reason, broken in sorted(rules))
-    # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
-    broken = f"array_except(array({found}), array(CAST(NULL AS STRING)))"
-    none = "CAST(array() AS ARRAY<STRING>)"
-    return parsed(bronze, pipeline).selectExpr(
-        *bronze.columns,
-        *(f"{value(field)} AS {field.name}" for field in fields(pipeline)),
-        f"__time AS {time.name}",
-        f"CASE WHEN {_is_plain(pipeline)} THEN {none} ELSE {broken} END AS reasons",
-    )
-
-
-def _is_plain(pipeline: PipelineDefinition) -> str:
-    """Tell, in few comparisons, that no rule can be broken; null or false says nothing.
-
-    Nearly every row is plain, and CASE leaves the rules of such a row unread: half of the time.
-    """
-    in_time = f"__time BETWEEN {_oldest(pipeline)} AND {_newest()}"
-    return " AND ".join([in_time, *(_is_plain_field(f, pipeline) for f in fields(pipeline))])
-
-
-def _is_plain_field(field: Field, pipeline: PipelineDefinition) -> str:
-    if field.type != "string":
-        outside = _out_of_range(field, pipeline)
-        fits = f"{field.has_its_type} AND NOT {outside}" if outside else field.has_its_type
-        present = f"(NOT {field.is_missing} AND {fits})"
-        return present if field.required else f"({field.is_missing} OR {present})"
-    plain = rf"{field.text} RLIKE r'\A[^\p{{Cntrl}}]{{1,{LONGEST_STRING}}}\z'"
-    if known := pipeline.known_values().get(field.name):
-        plain = f"{plain} AND {field.text} IN ({_listed(known)})"
-    return f"({plain})" if field.required else f"({field.is_missing} OR {plain})"
-
-
-def _oldest(pipeline: PipelineDefinition) -> str:
-    return f"ingested_at - INTERVAL '{int(pipeline.kept.total_seconds())}' SECOND"
-
-
-def _newest() -> str:
-    return f"ingested_at + INTERVAL '{int(AHEAD.total_seconds())}' SECOND"
-
-
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(f"'{value}'" for value in values)
-
-
-def _of_record() -> Iterator[tuple[str, str]]:
-    yield "malformed", "__record IS NULL"
-    yield "not_an_object", "NOT startswith(__kind, 'OBJECT<')"
-
+from tidemill.quality.rules import Range, Rule, rules
 
 _IS_OBJECT = "coalesce(startswith(__kind, 'OBJECT<'), FALSE)"
 
 
-def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
-    if field.required:
-        yield f"missing:{field.name}", f"{_IS_OBJECT} AND {field.is_missing}"
-    yield f"wrong_type:{field.name}", f"NOT {field.is_missing} AND NOT {field.has_its_type}"
+def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
+    """Yield bronze's columns, the parsed fields (null where refused) and `reasons`, sorted."""
+    every = rules(pipeline)
+    found = ", ".join(f"CASE WHEN {broken(rule)} THEN '{rule.reason}' END" for rule in every)
+    # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
+    reasons = f"array_except(array({found}), array(CAST(NULL AS STRING)))"
+    none = "CAST(array() AS ARRAY<STRING>)"
+    return parsed(bronze, pipeline).selectExpr(
+        *bronze.columns,
+        *(f"{value(field)} AS {field.name}" for field in fields(pipeline)),
+        f"__time AS {event_time(pipeline).name}",
+        f"CASE WHEN {_is_plain(every, pipeline)} THEN {none} ELSE {reasons} END AS reasons",
+    )
+
+
+def broken(rule: Rule) -> str:
+    """Yield the condition, over the parsed record, of breaking the rule; null is no."""
+    return _BROKEN[rule.word](rule)
+
+
+def _missing(rule: Rule) -> str:
+    return f"{_IS_OBJECT} AND {rule.of.is_missing}"
+
+
+def _wrong_type(rule: Rule) -> str:
+    return f"NOT {rule.of.is_missing} AND NOT {_has_type(rule)}"
+
+
+def _has_type(rule: Rule) -> str:
+    return f"(regexp_extract({rule.of.found}, '^[A-Z]+', 0) IN ({_listed(rule.types)}))"
+
+
+def _too_long(rule: Rule) -> str:
+    return f"char_length({rule.of.text}) > {rule.longest}"
+
+
+def _unknown_value(rule: Rule) -> str:
+    return f"{_unless_empty(rule)}{rule.of.text} NOT IN ({_listed(rule.values)})"
+
+
+def _bad_format(rule: Rule) -> str:
+    return f"{_unless_empty(rule)}NOT ({rule.of.text} RLIKE {quoted(rule.pattern)})"
+
+
+def _unless_empty(rule: Rule) -> str:
+    return f"{rule.of.text} != '' AND " if rule.skips_empty else ""
+
+
+def _out_of_range(rule: Rule) -> str:
+    is_number = f"NOT {rule.of.is_missing} AND {rule.of.has_its_type}"
+    return f"{is_number} AND NOT {_in_range(rule.of, rule.range)}"
+
+
+def _in_range(field: Field, within: Range) -> str:
+    """Yield the condition of a number to be in a range; a number that its type cannot hold is
+    null, and in none."""
+    number = value(field)
+    parts = [f"{number} IS NOT NULL"]
+    if within.limit is not None:
+        parts.append(f"abs({number}) < {_number(within.limit)}")
+    if within.low is not None:
+        parts.append(f"{number} >= {_number(within.low)}")
+    if within.high is not None:
+        parts.append(f"{number} <= {_number(within.high)}")
+    return f"coalesce({' AND '.join(parts)}, FALSE)"
+
+
+def _number(said: int | float) -> str:
+    return repr(said) if isinstance(said, int) else f"{said!r}D"
+
+
+def _bad_time(rule: Rule) -> str:
+    return f"NOT {rule.of.is_missing} AND {_has_type(rule)} AND __time IS NULL"
+
+
+def _newest(age: timedelta) -> str:
+    return f"ingested_at + {_interval(age)}"
+
+
+def _oldest(age: timedelta) -> str:
+    return f"ingested_at - {_interval(age)}"
+
+
+def _interval(age: timedelta) -> str:
+    return f"INTERVAL '{int(age.total_seconds())}' SECOND"
+
+
+_BROKEN: Mapping[str, Callable[[Rule], str]] = {
+    "malformed": lambda rule: "__record IS NULL",
+    "not_an_object": lambda rule: "NOT startswith(__kind, 'OBJECT<')",
+    "missing": _missing,
+    "wrong_type": _wrong_type,
+    "empty": lambda rule: f"{rule.of.text} = ''",
+    "too_long": _too_long,
+    "control_character": lambda rule: rf"{rule.of.text} RLIKE r'\p{{Cntrl}}'",
+    "unknown_value": _unknown_value,
+    "bad_format": _bad_format,
+    "out_of_range": _out_of_range,
+    "bad_time": _bad_time,
+    "in_future": lambda rule: f"__time > {_newest(rule.age)}",
+    "too_old": lambda rule: f"__time < {_oldest(rule.age)}",
+}
+
+
+def _is_plain(every: Iterable[Rule], pipeline: PipelineDefinition) -> str:
+    """Tell, in few comparisons, that no rule can be broken; null or false says nothing.
+
+    Nearly every row is plain, and CASE leaves the rules of such a row unread: half of the time.
+    """
+    by_reason = {rule.reason: rule for rule in every}
+    ages = (_oldest(by_reason["too_old"].age), _newest(by_reason["in_future"].age))
+    in_time = f"__time BETWEEN {' AND '.join(ages)}"
+    return " AND ".join([in_time, *(_is_plain_field(f, by_reason) for f in fields(pipeline))])
+
+
+def _is_plain_field(field: Field, by_reason: Mapping[str, Rule]) -> str:
     if field.type == "string":
-        yield from _of_text(field, pipeline)
-    elif outside := _out_of_range(field, pipeline):
-        is_number = f"NOT {field.is_missing} AND {field.has_its_type}"
-        yield f"out_of_range:{field.name}", f"{is_number} AND {outside}"
+        plain = f"({_is_plain_text(field, by_reason)})"
+        return plain if field.required else f"({field.is_missing} OR {plain})"
+    number = by_reason.get(f"out_of_range:{field.name}")
+    fits = field.has_its_type
+    if number:
+        fits = f"{fits} AND {_in_range(field, number.range)}"
+    present = f"(NOT {field.is_missing} AND {fits})"
+    return present if field.required else f"({field.is_missing} OR {present})"
 
 
-def _out_of_range(field: Field, pipeline: PipelineDefinition) -> str | None:
-    """Yield the condition of a number that the declared type cannot hold, or of a double that
-    cannot be added up with the digits that the views keep; None for types without bounds."""
-    if field.type.startswith("decimal"):
-        return f"{value(field)} IS NULL"
-    if field.type == "bigint":
-        return f"{value(field)} IS NULL"
-    if field.type != "double":
-        return None
-    limit = f"1e{DIGITS - pipeline.scales().get(field.name, -308 + DIGITS)}D"
-    return f"NOT coalesce(abs({value(field)}) < {limit}, FALSE)"
+def _is_plain_text(field: Field, by_reason: Mapping[str, Rule]) -> str:
+    least = 1 if f"empty:{field.name}" in by_reason else 0
+    longest = by_reason[f"too_long:{field.name}"].longest
+    plain = rf"{field.text} RLIKE r'\A[^\p{{Cntrl}}]{{{least},{longest}}}\z'"
+    if known := by_reason.get(f"unknown_value:{field.name}"):
+        plain = f"{plain} AND {field.text} IN ({_listed(known.values)})"
+    if formed := by_reason.get(f"bad_format:{field.name}"):
+        plain = f"{plain} AND {field.text} RLIKE {quoted(formed.pattern)}"
+    return plain
 
 
-def _of_text(field: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
-    text = field.text
-    yield f"empty:{field.name}", f"{text} = ''"
-    yield f"too_long:{field.name}", f"char_length({text}) > {LONGEST_STRING}"
-    yield f"control_character:{field.name}", rf"{text} RLIKE r'\p{{Cntrl}}'"
-    if known := pipeline.known_values().get(field.name):
-        yield f"unknown_value:{field.name}", f"{text} != '' AND {text} NOT IN ({_listed(known)})"
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(map(quoted, values))
 
 
-def _of_time(time: Field, pipeline: PipelineDefinition) -> Iterator[tuple[str, str]]:
-    yield f"missing:{time.name}", f"{_IS_OBJECT} AND {time.is_missing}"
-    number = f"startswith({time.found}, 'DECIMAL') OR {time.found} IN ('BIGINT', 'DOUBLE', 'FLOAT')"
-    is_time = f"({number} OR {time.found} = 'STRING')"
-    yield f"wrong_type:{time.name}", f"NOT {time.is_missing} AND NOT {is_time}"
-    yield f"bad_time:{time.name}", f"NOT {time.is_missing} AND {is_time} AND __time IS NULL"
-    yield "in_future", f"__time > {_newest()}"
-    yield "too_old", f"__time < {_oldest(pipeline)}"
+def quoted(text: str) -> str:
+    """Yield a text as a SQL literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

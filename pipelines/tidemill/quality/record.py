@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from tidemill.features.definition import PipelineDefinition
+from tidemill.features.rules import EVENT_ID
 
-EVENT_ID = "event_id"
 _TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?\z"
 _LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
-_VARIANT_TYPES = {
+VARIANT_TYPES = {
     "string": ("STRING",),
     "boolean": ("BOOLEAN",),
     "bigint": ("BIGINT",),
@@ -49,9 +49,14 @@ class Field:
         return f"__text_{self.name}"
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """The JSON types that the declared type takes."""
+        return VARIANT_TYPES[self.type.split("(")[0]]
+
+    @property
     def has_its_type(self) -> str:
         """Whether the value's JSON type is one that the declared type takes."""
-        types = ", ".join(f"'{name}'" for name in _VARIANT_TYPES[self.type.split("(")[0]])
+        types = ", ".join(f"'{name}'" for name in self.types)
         return f"(regexp_extract({self.found}, '^[A-Z]+', 0) IN ({types}))"
 
     @property
@@ -63,10 +68,12 @@ class Field:
 def fields(pipeline: PipelineDefinition) -> list[Field]:
     """Yield the declared fields and the event's id; the event time is a matter of its own."""
     declared = [
-        Field(name, type_.rstrip("?"), required=not type_.endswith("?"))
+        Field(
+            name, type_.rstrip("?"), not type_.endswith("?") or pipeline.quality.of(name).required
+        )
         for name, type_ in pipeline.events.event_schema.items()
     ]
-    return [Field(EVENT_ID, "string", required=False), *declared]
+    return [Field(EVENT_ID, "string", pipeline.quality.of(EVENT_ID).required), *declared]
 
 
 def event_time(pipeline: PipelineDefinition) -> Field:
