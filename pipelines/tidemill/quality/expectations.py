@@ -95,10 +95,10 @@ def _expected(rule: Rule, *, typed: bool) -> Iterator[Expectation]:
         yield _EXPECTED[rule.word](rule)
 
 
-def _column(rule: Rule, what: str, column: str, where: str = "", **words: Any) -> Expectation:
+def _column(rule: Rule, what: str, column: str, where: Any = None, **words: Any) -> Expectation:
     """Yield `ExpectColumn<what>` of a column, for the rows that meet a condition."""
-    if where:
-        words |= {"row_condition": where, "condition_parser": "spark"}
+    if where is not None:
+        words["row_condition"] = where
     made = getattr(gx().expectations, f"ExpectColumn{what}")
     return made(column=column, meta={"reason": rule.reason}, **words)
 
@@ -106,8 +106,7 @@ def _column(rule: Rule, what: str, column: str, where: str = "", **words: Any) -
 def _in_range(rule: Rule, typed: bool) -> Iterator[Expectation]:
     field, within = rule.of, rule.range
     if not typed:
-        of_its_type = f"{field.found} IN ({_listed(rule.types)})"
-        yield _column(rule, "ValuesToNotBeNull", field.name, of_its_type)
+        yield _column(rule, "ValuesToNotBeNull", field.name, _has_type(rule))
     bounds: dict[str, Any] = {}
     if within.limit is not None:
         bounds = {"min_value": -within.limit, "max_value": within.limit}
@@ -119,12 +118,20 @@ def _in_range(rule: Rule, typed: bool) -> Iterator[Expectation]:
         yield _column(rule, "ValuesToBeBetween", field.name, **bounds)
 
 
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(f"'{one}'" for one in values)
+def _where(column: str) -> Any:
+    """Yield a column to make a condition of."""
+    gx()
+    from great_expectations.expectations.row_conditions import Column
+
+    return Column(column)
 
 
-def _unless_empty(rule: Rule) -> str:
-    return f"{rule.of.name} != ''" if rule.skips_empty else ""
+def _has_type(rule: Rule) -> Any:
+    return _where(rule.of.found).is_in([*rule.types])
+
+
+def _unless_empty(rule: Rule) -> Any:
+    return _where(rule.of.name) != "" if rule.skips_empty else None
 
 
 def _micros(rule: Rule) -> int:
@@ -134,7 +141,7 @@ def _micros(rule: Rule) -> int:
 _EXPECTED: Mapping[str, Callable[[Rule], Expectation]] = {
     "malformed": lambda r: _column(r, "ValuesToNotBeNull", KIND),
     "not_an_object": lambda r: _column(r, "ValuesToBeInSet", KIND, value_set=["OBJECT"]),
-    "missing": lambda r: _column(r, "ValuesToNotBeNull", r.of.found, f"{KIND} = 'OBJECT'"),
+    "missing": lambda r: _column(r, "ValuesToNotBeNull", r.of.found, _where(KIND) == "OBJECT"),
     "wrong_type": lambda r: _column(r, "ValuesToBeInSet", r.of.found, value_set=[*r.types]),
     "empty": lambda r: _column(r, "ValueLengthsToBeBetween", r.of.name, min_value=1),
     "too_long": lambda r: _column(r, "ValueLengthsToBeBetween", r.of.name, max_value=r.longest),
@@ -147,9 +154,7 @@ _EXPECTED: Mapping[str, Callable[[Rule], Expectation]] = {
     "bad_format": lambda r: _column(
         r, "ValuesToMatchRegex", r.of.name, _unless_empty(r), regex=r.pattern
     ),
-    "bad_time": lambda r: _column(
-        r, "ValuesToNotBeNull", r.of.name, f"{r.of.found} IN ({_listed(r.types)})"
-    ),
+    "bad_time": lambda r: _column(r, "ValuesToNotBeNull", r.of.name, _has_type(r)),
     "in_future": lambda r: _column(r, "ValuesToBeBetween", AHEAD, max_value=_micros(r)),
     "too_old": lambda r: _column(r, "ValuesToBeBetween", AHEAD, min_value=-_micros(r)),
 }

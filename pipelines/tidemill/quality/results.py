@@ -71,9 +71,10 @@ def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: flo
     """Append what a run found, in one commit."""
     declared = table()
     with _alone(lake, wait):
-        lakes.register(lake.spark, lake.place)
-        if not lake.spark.catalog.tableExists(declared.name):
+        if not lake.has(declared.name):
             lakes.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
+        elif not lake.spark.catalog.tableExists(declared.name):  # another gate has just made it
+            lakes.register(lake.spark, lake.place)
         schema: StructType = lake.spark.table(declared.name).schema
         rows = [_row(lake, run, at, check) for check in checks]
         frame = lake.spark.createDataFrame(rows, schema).coalesce(1)
