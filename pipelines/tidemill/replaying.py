@@ -17,7 +17,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,6 +30,7 @@ from tidemill.features.suggest import did_you_mean
 from tidemill.gold import lost_race
 from tidemill.lake import Lake
 from tidemill.settings import Clock
+from tidemill.statements import statement
 
 TRIES = 3
 SHOWN = 10  # ids that a message names
@@ -227,19 +227,18 @@ def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
 
 
 def _land(lake: Lake, rows: DataFrame) -> None:
-    days = [row["ingest_date"] for row in rows.select("ingest_date").distinct().collect()]
-    _insert(lake, tables.bronze(lake.pipeline).name, rows, F.col("there.ingest_date").isin(days))
+    _insert(lake, tables.bronze(lake.pipeline).name, rows)
 
 
-def _insert(lake: Lake, table: str, rows: DataFrame, where: Any = None) -> None:
+def _insert(lake: Lake, table: str, rows: DataFrame) -> None:
     """Insert the rows whose record_id the table does not have, in one commit; again where another
     commit came first."""
-    same = F.col("there.record_id") == F.col("rows.record_id")
+    days = [row["ingest_date"] for row in rows.select("ingest_date").distinct().collect()]
+    rows.createOrReplaceTempView("landing")
+    text = statement("landed", lake.pipeline.events)
     for tried in range(1, TRIES + 1):
         try:
-            there = DeltaTable.forName(lake.spark, table).alias("there")
-            found = there.merge(rows.alias("rows"), same if where is None else same & where)
-            found.whenNotMatchedInsertAll().execute()
+            lake.spark.sql(text, args={"table": table, "days": days})
             return
         except PySparkException as error:
             if tried == TRIES or not lost_race(error):
