@@ -153,17 +153,17 @@ def replay(lake: Lake, repaired: Sequence[Repaired], clock: Clock) -> dict[str, 
     judged = quality.judge(new, lake.pipeline)
     refused = judged.where(F.size("reasons") > 0).select("record_id", "reasons").collect()
     passing = judged.where(F.size("reasons") == 0).select(*rows.columns)
-    count = len(repaired) - len(there) - len(refused)
-    if count:
+    landed = 0
+    if len(repaired) > len(there) + len(refused):
         _mark(lake, passing, clock)
         reach("replay.marked")
-        _land(lake, passing)
+        landed = _insert(lake, tables.bronze(lake.pipeline).name, passing)
         reach("replay.landed")
     return {
         "pipeline": lake.pipeline.pipeline,
         "asked": len(repaired),
-        "landed": count,
-        "already": len(there),
+        "landed": landed,
+        "already": len(repaired) - len(refused) - landed,
         "refused": [
             {"record_id": _original(row["record_id"]), "reasons": row["reasons"]} for row in refused
         ],
@@ -216,7 +216,11 @@ def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
     """Name what is about to be landed, so that no rebuild counts its original beside it."""
     declared = replays.table(lake.pipeline)
     if not lake.has(declared.name):
-        lakes.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
+        try:
+            lakes.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
+        except PySparkException:
+            if not lake.has(declared.name):  # another replay, on a catalog, may have made it now
+                raise
     marks = rows.select(
         F.expr(f"substring(record_id, {len(replays.PREFIX) + 1})").alias("record_id"),
         F.col("record_id").alias("replay_id"),
@@ -226,20 +230,16 @@ def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
     _insert(lake, declared.name, marks)
 
 
-def _land(lake: Lake, rows: DataFrame) -> None:
-    _insert(lake, tables.bronze(lake.pipeline).name, rows)
-
-
-def _insert(lake: Lake, table: str, rows: DataFrame) -> None:
-    """Insert the rows whose record_id the table does not have, in one commit; again where another
-    commit came first."""
+def _insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:
+    """Insert the rows whose record_id the table does not have, in one commit, again where another
+    commit came first; yield how many."""
     days = [row["ingest_date"] for row in rows.select("ingest_date").distinct().collect()]
     rows.createOrReplaceTempView("landing")
     text = statement("landed", lake.pipeline.events)
-    for tried in range(1, TRIES + 1):
-        try:
-            lake.spark.sql(text, args={"table": table, "days": days})
-            return
-        except PySparkException as error:
-            if tried == TRIES or not lost_race(error):
-                raise
+    try:
+        done = lake.spark.sql(text, args={"table": table, "days": days}).collect()[0]
+    except PySparkException as error:
+        if tries == 1 or not lost_race(error):
+            raise
+        return _insert(lake, table, rows, tries - 1)
+    return int(done["num_inserted_rows"])
