@@ -67,21 +67,21 @@ def _unless_empty(rule: Rule) -> str:
 
 def _out_of_range(rule: Rule) -> str:
     is_number = f"NOT {rule.of.is_missing} AND {rule.of.has_its_type}"
-    return f"{is_number} AND NOT {_in_range(rule.of, rule.range)}"
+    return f"{is_number} AND NOT ({_in_range(rule.of, rule.range)})"
 
 
 def _in_range(field: Field, within: Range) -> str:
     """Yield the condition of a number to be in a range; a number that its type cannot hold is
     null, and in none."""
     number = value(field)
-    parts = [f"{number} IS NOT NULL"]
+    parts = []
     if within.limit is not None:
         parts.append(f"abs({number}) < {_number(within.limit)}")
     if within.low is not None:
         parts.append(f"{number} >= {_number(within.low)}")
     if within.high is not None:
         parts.append(f"{number} <= {_number(within.high)}")
-    return f"coalesce({' AND '.join(parts)}, FALSE)"
+    return f"coalesce({' AND '.join(parts)}, FALSE)" if parts else f"{number} IS NOT NULL"
 
 
 def _number(said: int | float) -> str:
