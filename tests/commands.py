@@ -12,13 +12,20 @@ from tidemill.cli import app
 
 def options(name: str) -> set[str]:
     """The options of a command, such as `--root`."""
-    return {word for param in _command(name).params for word in param.opts} | {"--help"}
+    group = _command(name)
+    each = getattr(group, "commands", {"": group}).values()
+    return {word for one in each for param in one.params for word in param.opts} | {"--help"}
 
 
 def parsed(words: Sequence[str]) -> dict[str, Any]:
     """The options of `tidemill <words>`; raises what the command line would refuse."""
     name, *arguments = words
-    return dict(_command(name).make_context(name, arguments).params)
+    command = _command(name)
+    while hasattr(command, "commands"):  # a group, such as quarantine
+        name, *arguments = arguments
+        assert name in command.commands, f"no command {name!r}"
+        command = command.commands[name]
+    return dict(command.make_context(name, arguments).params)
 
 
 def _command(name: str) -> Any:

@@ -21,6 +21,7 @@ POINTS = (
     "batches.recorded",
 )
 REBUILD_POINTS = ("rebuild.chunk_written",)
+REPLAY_POINTS = ("replay.marked", "replay.landed")
 VARIABLE = "TIDEMILL_FAIL_AT"
 _reached: Counter[str] = Counter()
 

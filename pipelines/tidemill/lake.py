@@ -85,6 +85,11 @@ class Lake:
         """Tell whether any of the tables has rows or appends of this generation."""
         return any(self._holds(table.name) for table in found)
 
+    def has(self, table: str) -> bool:
+        """Tell whether the lake has a table, without a query where it is a folder."""
+        log = self._log(table)
+        return log.is_dir() if log else self.spark.catalog.tableExists(table)
+
     def is_as_made(self, table: str) -> bool:
         """Tell, from the file names of a folder's log and without a query, that nothing was
         committed since the table was made; False says nothing."""

@@ -22,7 +22,7 @@ from typing import Any, overload
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from tidemill import ledger, quality, tables
+from tidemill import ledger, quality, replays, tables
 from tidemill.appending import Appended, append, digest, other_rows
 from tidemill.binding import ask
 from tidemill.errors import LedgerError
@@ -64,7 +64,8 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    with cached(_slim(quality.judge(batch, lake.pipeline), lake)) as judged:
+    found = replays.set_aside(quality.judge(batch, lake.pipeline), lake)
+    with cached(_slim(found, lake)) as judged:
         read = _read(judged, batch_id, lake)
         if not read["records"]:
             return Cleaned(0, 0, 0, 0)

@@ -13,7 +13,7 @@ import yaml
 from command_line import call
 from tidemill.features.definition import SHIPPED, shipped
 from tidemill.features.feature import Feature
-from tidemill.features.schema import pipeline_schema
+from tidemill.features.schema import pipeline_schema, quality_schema
 from tidemill.features.view import FeatureView, Selected
 
 VALIDATOR = jsonschema.Draft202012Validator(pipeline_schema())
@@ -116,3 +116,30 @@ def test_the_command_prints_it() -> None:
     assert answer.code == 0
     assert json.loads(answer.out) == json.loads(json.dumps(pipeline_schema()))
     assert call("schema", "--json").json == json.loads(answer.out)
+    assert json.loads(call("schema", "--quality").out) == json.loads(json.dumps(quality_schema()))
+
+
+QUALITY = """
+longest: 64
+fields:
+  kind: {allowed: [a, b], not_empty: false}
+  amount: {between: [0, null]}
+gate: {freshness: null, drift: 0.2}
+"""
+
+
+def test_a_quality_file_has_a_schema_too() -> None:
+    validator = jsonschema.Draft202012Validator(quality_schema())
+    shipped = (SHIPPED / "engagement.quality.yml").read_text(encoding="utf-8")
+    for text in (shipped, QUALITY):
+        assert list(validator.iter_errors(yaml.safe_load(text))) == []
+    for old, new in (
+        ("longest: 64", "longst: 64"),
+        ("allowed:", "alowed:"),
+        ("[0, null]", "[0]"),
+        ("drift: 0.2", "drift: some"),
+        ("kind:", "my-kind:"),
+    ):
+        assert old in QUALITY
+        assert list(validator.iter_errors(yaml.safe_load(QUALITY.replace(old, new, 1)))), new
+    assert "quality" in pipeline_schema()["properties"]

@@ -29,11 +29,14 @@ def init(
 
 
 @commands.command(epilog=example("tidemill schema > tidemill.schema.json"))
-def schema(as_json: Json = False) -> None:
+def schema(
+    quality: Annotated[bool, typer.Option("--quality", help="Of a quality file instead.")] = False,
+    as_json: Json = False,
+) -> None:
     """Print the JSON Schema of a pipeline file, for an editor that completes and checks it."""
-    from tidemill.features.schema import pipeline_schema
+    from tidemill.features.schema import pipeline_schema, quality_schema
 
-    found = pipeline_schema()
+    found = quality_schema() if quality else pipeline_schema()
     print_one(as_json, found, lambda: print(json.dumps(found, indent=2, ensure_ascii=False)))
 
 

@@ -75,7 +75,8 @@ class Column:
     """A column of the gold table: an expression over terms, `{0}`, `{1}` ...
 
     `empty` is its value over an empty window. A `hidden` one is a term that gold keeps for the next
-    refresh. A column with a `witness` is as it should be when that term is.
+    refresh. A column with a `witness` is as it should be when that term is. `least` and `nested`
+    are the aggregate's.
     """
 
     name: str
@@ -87,6 +88,8 @@ class Column:
     what: str
     hidden: bool = False
     witness: Term | None = None
+    least: int | None = None
+    nested: str = ""
 
     @property
     def is_term(self) -> bool:
@@ -225,6 +228,8 @@ def _column(
         empty=empty,
         what=f"{feature.aggregate} of {terms[0].partial.of}",
         witness=witness,
+        least=declared.least if feature.when_nothing is None else None,
+        nested=declared.nested if feature.when_nothing is None else "",
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,8 +11,6 @@ import yaml
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -21,16 +18,17 @@ from pydantic import (
 )
 
 from tidemill.errors import DefinitionError, UsageError
+from tidemill.features import rules
 from tidemill.features.names import Duration, Identifier
+from tidemill.features.reading import Declared, Words, compose, explained
 from tidemill.features.ring import Shape
+from tidemill.features.rules import Rules
 from tidemill.features.suggest import did_you_mean
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
 from tidemill.sources.made import ENGAGEMENT, KINDS
 
 SHIPPED = Path(__file__).parent.parent / "definitions"
-LARGEST_FILE = 256 * 1024
-DEEPEST = 50  # lists and mappings inside one another
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
 Mode = Literal["recompute", "incremental", "auto"]
 ENGINES = ("buckets", "stateful")
@@ -49,23 +47,27 @@ def _is_kind(text: str) -> str:
 
 
 Engine = Annotated[str, AfterValidator(_is_engine), WithJsonSchema({"enum": [*ENGINES]})]
+Quality = Annotated[
+    Rules,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "description": "the file of its rules, NAME.quality.yml",
+            "pattern": "ya?ml$",
+        }
+    ),
+]
 Events = Annotated[str, AfterValidator(_is_kind), WithJsonSchema({"enum": [*KINDS]})]
 
 
-class _Declared(BaseModel):
-    """Words of a file: frozen, and unknown ones are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class FilesSource(_Declared):
+class FilesSource(Declared):
     """New files in a folder, JSON lines or Parquet."""
 
     kind: Literal["files"]
     input: str | None = None
 
 
-class GeneratorSource(_Declared):
+class GeneratorSource(Declared):
     """Made-up events of one kind: the same seed and start give the same events."""
 
     kind: Literal["generator"]
@@ -77,7 +79,7 @@ class GeneratorSource(_Declared):
     start: AwareDatetime | None = None
 
 
-class Triggers(_Declared):
+class Triggers(Declared):
     """How often each query looks for new rows; `state` is the stateful engine's."""
 
     land: Duration = "30s"
@@ -86,7 +88,7 @@ class Triggers(_Declared):
     state: Duration = "30s"
 
 
-class Maintenance(_Declared):
+class Maintenance(Declared):
     """Upkeep between the batches of a continuous run: how often, and how long files that the newest
     version of a table no longer names are kept, for readers of its history."""
 
@@ -100,11 +102,12 @@ class Maintenance(_Declared):
         return self
 
 
-class PipelineDefinition(_Declared):
+class PipelineDefinition(Declared):
     """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features` ...
 
     A batch reads at most `max_files_per_trigger` files; of a generator at most
-    `max_offsets_per_trigger` records, in whole minutes, at least one.
+    `max_offsets_per_trigger` records, in whole minutes, at least one. A file's `quality` names the
+    file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
     """
 
     pipeline: Identifier
@@ -117,6 +120,7 @@ class PipelineDefinition(_Declared):
     max_offsets_per_trigger: int | None = Field(default=None, ge=1)
     history: Duration = "400d"
     maintenance: Maintenance | None = Maintenance()
+    quality: Quality = Field(default_factory=Rules)
     views: tuple[FeatureView, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -136,6 +140,7 @@ class PipelineDefinition(_Declared):
                 raise ValueError(f"history {self.history} is shorter than {longest}")
             if view.source not in (None, self.pipeline):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
+        rules.check(self.quality, first)
         if self.engine == "stateful":
             self._check_stateful()
         return self
@@ -238,126 +243,29 @@ def load(pipeline: str) -> PipelineDefinition:
 
 
 def read(path: Path) -> PipelineDefinition:
-    """Yield the pipeline that the file at `path` declares; errors name file, line and field."""
-    tree = _compose(path)
+    """Yield the pipeline that the file at `path` declares, with the rules of its quality file;
+    errors name file, line and field."""
+    tree = compose(path, "pipeline", "pipeline: NAME ...")
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return PipelineDefinition.model_validate(data)
+        said = data.pop("quality", None)
+        definition = PipelineDefinition.model_validate(data)
     except ValidationError as error:
-        raise _explained(path, tree, error) from error
+        raise explained(path, tree, error, _WORDS) from error
     except (yaml.YAMLError, ValueError) as error:
         raise DefinitionError(f"no YAML: {error}", where=str(path)) from error
+    named = rules.name_of(said, path, tree)
+    found = rules.beside(path, named)
+    if found is None:
+        return definition
+    return definition.overridden({"quality": rules.read(found, definition.events)})
 
 
-def _compose(path: Path) -> yaml.Node:
-    """Yield the file as nodes with lines; refuse what YAML would hide: twice-named words, aliases,
-    tags."""
-    try:
-        text = path.read_bytes()[: LARGEST_FILE + 1].decode("utf-8")
-        if len(text) > LARGEST_FILE:
-            raise DefinitionError("is too large for a pipeline file", where=str(path))
-        _refuse_what_hides(path, yaml.parse(text, Loader=yaml.SafeLoader))
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DefinitionError(f"cannot be read: {error}", where=str(path)) from error
-    except yaml.YAMLError as error:
-        raise DefinitionError(
-            f"no YAML: {' '.join(str(error).split())}", where=str(path)
-        ) from error
-    if not isinstance(tree, yaml.MappingNode):
-        raise DefinitionError("holds no pipeline", where=str(path), expected="pipeline: NAME ...")
-    for twice in _twice(tree):
-        raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{_line(twice)}")
-    return tree
-
-
-def _refuse_what_hides(path: Path, events: Iterable[yaml.Event]) -> None:
-    depth = 0
-    for event in events:
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        tag, where = getattr(event, "tag", None), f"{path}:{_line(event)}"
-        if isinstance(event, yaml.AliasEvent):
-            raise DefinitionError("YAML aliases (*name) are not taken", where=where)
-        if tag:
-            raise DefinitionError(f"YAML tags ({tag}) are not taken", where=where)
-        if depth > DEEPEST:
-            raise DefinitionError("is nested too deeply", where=where)
-
-
-def _line(part: yaml.Node | yaml.Event) -> int:
-    """Yield the line on which a part of the file begins, from 1."""
-    return part.start_mark.line + 1 if part.start_mark else 0
-
-
-def _twice(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    children = node.value if isinstance(node, yaml.CollectionNode) else []
-    seen: set[str] = set()
-    for child in children:
-        key, value = child if isinstance(child, tuple) else (None, child)
-        if isinstance(key, yaml.ScalarNode):
-            if key.value in seen:
-                yield key
-            seen.add(key.value)
-        yield from _twice(value)
-
-
-def _path(error: Any) -> tuple[str | int, ...]:
-    """Yield the steps from where pydantic saw an error to what is wrong."""
-    return getattr(error.get("ctx", {}).get("error"), "path", ())
-
-
-@dataclass(frozen=True)
-class _Place:
-    node: yaml.Node
-    field: str
-
-
-def _explained(path: Path, tree: yaml.Node, error: ValidationError) -> DefinitionError:
-    """Yield the first of pydantic's complaints with its line and, for an unknown word, the
-    nearest."""
-    first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-    place = _find(tree, (*first["loc"], *_path(first)))
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        message = f"unknown word{_nearest(first['loc'])}"
-    elif first["type"] not in {"value_error", "missing"}:
-        message = f"{message}, found {first['input']!r}"
-    line = _line(place.node)
-    where = f"{path}:{line}: {place.field}" if place.field else f"{path}:{line}"
-    return DefinitionError(message, where=where)
-
-
-def _find(tree: yaml.Node, loc: tuple[int | str, ...]) -> _Place:
-    """Yield the deepest node that `loc` leads to; steps that are no keys (union tags) are passed
-    over."""
-    node, field = tree, ""
-    for step in loc:
-        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            field = f"{field}[{step}]"
-        elif isinstance(node, yaml.MappingNode):
-            found = [pair for pair in node.value if pair[0].value == step]
-            field = (
-                f"{field}.{step}" if field and (found or step is loc[-1]) else field or str(step)
-            )
-            if found:
-                key, value = found[0]
-                node = value if isinstance(value, yaml.CollectionNode) else key
-    return _Place(node, field)
-
-
-_WORDS: dict[str, type[BaseModel]] = {
+_WORDS: Words = {
+    "": PipelineDefinition,
     "source.files": FilesSource,
     "source.generator": GeneratorSource,
     "triggers": Triggers,
     "maintenance": Maintenance,
     "views": FeatureView,
 }
-
-
-def _nearest(loc: tuple[int | str, ...]) -> str:
-    above = ".".join(str(step) for step in loc[:-1] if isinstance(step, str))
-    model: Any = _WORDS.get(above, PipelineDefinition)
-    names = [info.alias or name for name, info in model.model_fields.items()]
-    return f" {loc[-1]!r}{did_you_mean(str(loc[-1]), names)}"

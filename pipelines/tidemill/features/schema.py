@@ -1,5 +1,5 @@
-"""The JSON Schema of a pipeline file, with which an editor completes and checks one as it is
-written.
+"""The JSON Schema of a pipeline file and of its quality file, with which an editor completes and
+checks one as it is written.
 
 It says less than `read` checks: whether columns, types and windows go together is seen when the
 file is read.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill.features.definition import PipelineDefinition
+from tidemill.features.rules import Rules
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -19,6 +20,12 @@ def pipeline_schema() -> dict[str, Any]:
     """Yield the schema of a pipeline's file, the installed aggregates included."""
     found = PipelineDefinition.model_json_schema(by_alias=True)
     return {"$schema": DIALECT, **_strict(found), "title": "A Tidemill pipeline"}
+
+
+def quality_schema() -> dict[str, Any]:
+    """Yield the schema of a pipeline's quality file."""
+    found = Rules.model_json_schema(by_alias=True)
+    return {"$schema": DIALECT, **_strict(found), "title": "The quality of a Tidemill pipeline"}
 
 
 def _strict(part: Any) -> Any:

@@ -28,6 +28,7 @@ N_PART = Part(
     "sum({partial}){filter}",
     "0",
     additive=True,
+    least=0,
 )
 SQUARES_PART = _sum("squares", "DECIMAL(38, 0)", "{units} * {units}")
 
@@ -35,7 +36,15 @@ COUNT = Aggregate(
     name="count",
     summary="How many events there are.",
     parts=(
-        Part("count", "BIGINT", "count_if({where})", "sum({partial}){filter}", "0", additive=True),
+        Part(
+            "count",
+            "BIGINT",
+            "count_if({where})",
+            "sum({partial}){filter}",
+            "0",
+            additive=True,
+            least=0,
+        ),
     ),
     result="{count}",
     type="BIGINT",
@@ -44,6 +53,8 @@ COUNT = Aggregate(
     nulls="counts events, whatever their columns hold",
     fold=operator.add,
     neutral=0,
+    least=0,
+    nested="grows",
 )
 SUM = Aggregate(
     name="sum",
@@ -81,6 +92,7 @@ VARIANCE = Aggregate(
     type="DOUBLE",
     inputs=NUMBER,
     parameters={"scale": SCALE},
+    least=0,
 )
 STDDEV = Aggregate(
     name="stddev",
@@ -90,5 +102,6 @@ STDDEV = Aggregate(
     type="DOUBLE",
     inputs=NUMBER,
     parameters={"scale": SCALE},
+    least=0,
 )
 ALL = (COUNT, SUM, MEAN, VARIANCE, STDDEV)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 Fold = Callable[[Any, Any], Any]
 MISSING = object()
@@ -64,7 +64,7 @@ class Part:
     `empty` is what merging no rows at all gives. An `additive` part merges by a sum, so that what
     left a window is subtracted, exactly. A `witness` tells, exactly, whether the events behind a
     sketch are the same; a part that is not `reproducible` may come out otherwise from the same
-    events in another order, so no digest reads it.
+    events in another order, so no digest reads it. No value of it is below `least`.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Part:
     additive: bool = False
     witness: bool = False
     reproducible: bool = True
+    least: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Aggregate:
     event's columns it takes and what each may be: any, number, boolean, exact (any but a double).
     `result`, of type `type`, is the value of merged parts, `empty` the value over a window without
     events. `fold` is `merge` outside of SQL, of two partials that are not null, where there is one
-    part and `result` is it; `neutral` is then the partial of no event.
+    part and `result` is it; `neutral` is then the partial of no event. No value is below `least`; a
+    longer window's is never below (`grows`) or above (`shrinks`) that of one inside it.
     """
 
     name: str
@@ -101,6 +103,8 @@ class Aggregate:
     accuracy: str = "exact"
     fold: Fold | None = None
     neutral: Any = None
+    least: int | None = None
+    nested: Literal["", "grows", "shrinks"] = ""
 
     @property
     def invertible(self) -> bool:

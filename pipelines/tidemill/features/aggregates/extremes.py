@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Literal
 
 from tidemill.features.aggregates.aggregate import Aggregate, Fold, Part
+
+Nested = Literal["grows", "shrinks"]
 
 
 def _smaller(one: Any, other: Any) -> Any:
@@ -21,7 +23,7 @@ def _rank(value: Any) -> tuple[bool, Any]:
     return (True, 0) if value != value else (False, value)
 
 
-def _extreme(name: str, word: str, fold: Fold) -> Aggregate:
+def _extreme(name: str, word: str, fold: Fold, nested: Nested) -> Aggregate:
     return Aggregate(
         name=name,
         summary=f"The {word} value of a column.",
@@ -37,6 +39,7 @@ def _extreme(name: str, word: str, fold: Fold) -> Aggregate:
         type="{of_type}",
         nulls="null inputs are left out; NaN is above every number",
         fold=fold,
+        nested=nested,
     )
 
 
@@ -62,7 +65,7 @@ def _at_extreme(name: str, word: str, how: str, moment: str, tie: str) -> Aggreg
     )
 
 
-def _truth(name: str, words: str, empty: str, fold: Fold) -> Aggregate:
+def _truth(name: str, words: str, empty: str, fold: Fold, nested: Nested) -> Aggregate:
     return Aggregate(
         name=name,
         summary=f"Whether a condition holds in {words} event; {empty} over an empty window.",
@@ -79,13 +82,14 @@ def _truth(name: str, words: str, empty: str, fold: Fold) -> Aggregate:
         empty=empty.upper(),
         inputs={"of": "boolean"},
         fold=fold,
+        nested=nested,
     )
 
 
-MIN = _extreme("min", "smallest", _smaller)
-MAX = _extreme("max", "largest", _larger)
+MIN = _extreme("min", "smallest", _smaller, "shrinks")
+MAX = _extreme("max", "largest", _larger, "grows")
 ARGMIN = _at_extreme("argmin", "smallest", "min", "unix_micros({time})", "smallest")
 ARGMAX = _at_extreme("argmax", "largest", "max", "-unix_micros({time})", "largest")
-BOOL_AND = _truth("bool_and", "every", "true", operator.and_)
-BOOL_OR = _truth("bool_or", "any", "false", operator.or_)
+BOOL_AND = _truth("bool_and", "every", "true", operator.and_, "shrinks")
+BOOL_OR = _truth("bool_or", "any", "false", operator.or_, "grows")
 ALL = (MIN, MAX, ARGMIN, ARGMAX, BOOL_AND, BOOL_OR)

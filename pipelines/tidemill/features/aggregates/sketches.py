@@ -42,6 +42,8 @@ DISTINCT = Aggregate(
     empty="0",
     parameters={"limit": Parameter(int, 1, 100_000, default=1000)},
     accuracy="exact; more than `limit` values in a window are an error",
+    least=0,
+    nested="grows",
 )
 APPROX_DISTINCT = Aggregate(
     name="approx_distinct",
@@ -61,6 +63,7 @@ APPROX_DISTINCT = Aggregate(
     empty="0",
     parameters={"precision": Parameter(int, 4, 21, default=12)},
     accuracy="standard error 1.04 / sqrt(2^precision): 1.6 % with precision 12",
+    least=0,
 )
 
 

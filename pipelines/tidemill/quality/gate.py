@@ -1,0 +1,33 @@
+"""The gate, from a lake to an answer: checks made, docs written, results stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tidemill.lake import Lake, new_generation
+from tidemill.quality import checkpoint, checks, results
+from tidemill.settings import Clock
+
+
+def gate(lake: Lake, clock: Clock, docs: Path | None, wait: float) -> dict[str, Any]:
+    """Check the pipeline's tables and store what was found; yield it, `ok` where all is as
+    expected.
+
+    Data Docs are written into `docs`, by default `_quality/docs` of a lake's folder; into none for
+    a catalog.
+    """
+    run, at = new_generation(), clock.now()
+    own = results.folder(lake)
+    place = docs or (own and own / "docs")
+    usual = results.earlier(lake, checks.EVENTS_PER_HOUR)
+    found = checkpoint.checked(checks.assets(lake, clock, usual), run, place)
+    results.store(lake, run, at, found, wait)
+    return {
+        "pipeline": lake.pipeline.pipeline,
+        "run": run,
+        "at": at,
+        "ok": all(check.ok for check in found),
+        "docs": str(place / "index.html") if place else None,
+        "checks": [vars(check) for check in found],
+    }
