@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 class Asked:
     """What a statement yields, or why it does not run and in which of its lines."""
 
+    text: str
     columns: tuple[str, ...] = ()
     wrong: str | None = None
     line: int = 1
@@ -110,12 +111,12 @@ def _widget(
         steps = (*at, "queries", number, "query")
         said = mapping(query, "query")
         dataset = str(said.get("datasetName"))
+        fields += [str(field.get("name")) for _, field in items(said, "fields")]
         if dataset not in known:
             message = f"there is no dataset {dataset!r}{did_you_mean(dataset, known)}"
             yield document.finding((*steps, "datasetName"), message)
             continue
         for place, field in items(said, "fields"):
-            fields.append(str(field.get("name")))
             if wrong := _expression(spark, str(field.get("expression")), known[dataset]):
                 yield document.finding((*steps, "fields", place, "expression"), wrong)
     for steps, name in document_names(mapping(widget, "spec", "encodings")):
@@ -136,25 +137,25 @@ def document_names(value: Any, steps: Steps = ()) -> Iterator[tuple[Steps, str]]
             yield from document_names(part, (*steps, number))
 
 
-def _expression(spark: SparkSession, expression: str, asked: Asked) -> str | None:
-    """Yield what is wrong with a widget's expression over its dataset's columns."""
-    if asked.wrong:
+def _expression(spark: SparkSession, expression: str, dataset: Asked) -> str | None:
+    """Yield what is wrong with a widget's expression over its dataset; it is analysed, not run."""
+    if dataset.wrong:
         return None
-    columns = ", ".join(f"NULL AS `{name}`" for name in asked.columns)
-    return ask(spark, f"SELECT {expression} FROM (SELECT {columns})").wrong
+    return ask(spark, f"SELECT {expression} FROM (\n{dataset.text}\n)", run=False).wrong
 
 
-def ask(spark: SparkSession, text: str) -> Asked:
+def ask(spark: SparkSession, text: str, *, run: bool = True) -> Asked:
     """Yield what a statement answers with, or why it does not."""
     from pyspark.errors import PySparkException
 
     try:
         frame = spark.sql(read_only(text))
-        frame.collect()
+        if run:
+            frame.collect()
+        return Asked(text, tuple(frame.columns))
     except UsageError as error:
-        return Asked(wrong=error.message)
+        return Asked(text, wrong=error.message)
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
         at = re.search(r"\bline (\d+)", str(error))
-        return Asked(wrong=first, line=int(at[1]) if at else 1)
-    return Asked(tuple(frame.columns))
+        return Asked(text, wrong=first, line=int(at[1]) if at else 1)

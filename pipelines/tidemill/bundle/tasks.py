@@ -90,7 +90,8 @@ def _order(tasks: list[Task]) -> Iterator[Finding]:
     except CycleError as error:
         circle = [str(key) for key in error.args[1]]
         first = next(task for task in tasks if task.key in circle)
-        yield first.finding(("depends_on",), f"tasks wait for each other: {' → '.join(circle)}")
+        steps = ("depends_on", next(n for n, key in enumerate(first.after) if key in circle))
+        yield first.finding(steps, f"tasks wait for each other: {' → '.join(circle)}")
 
 
 def _compute(job: Resource, task: Task) -> Iterator[Finding]:

@@ -26,7 +26,11 @@ for commands in (running.commands, asking.commands, beginning.commands, deployin
 
 
 def main() -> None:
-    """Run the command line; the one place where errors become exit codes."""
+    """Run the command line; the one place where errors become exit codes.
+
+    Done is a return: a notebook or a Databricks task that calls this takes any SystemExit, 0 too,
+    for a failure.
+    """
     arguments = sys.argv[1:]
     try:
         code = app(arguments, standalone_mode=False)
@@ -35,4 +39,5 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     sys.stdout.flush()
-    raise SystemExit(code if isinstance(code, int) else 0)
+    if isinstance(code, int) and code:
+        raise SystemExit(code)
