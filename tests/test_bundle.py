@@ -73,7 +73,7 @@ def test_the_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = call("bundle", "check", "--folder", ROOT, "--no-sql", "--json")
     assert (answer.code, answer.json["findings"]) == (0, [])
     assert answer.json["targets"] == ["dev", "staging", "prod"]
-    assert call("bundle", "check", "--folder", ROOT, "--no-sql").out.startswith("11 files")
+    assert call("bundle", "check", "--folder", ROOT, "--no-sql").out.startswith("10 files")
 
 
 def test_one_resource_in_a_file() -> None:
@@ -158,6 +158,12 @@ MISTAKES = {
         line="evaluation:",
     ),
     "unknown kind of resource": Mistake(ALERT, "  alerts:", "  alert:", "did you mean 'alerts'?"),
+    "a key of two resources": Mistake(
+        BOARD, "    features:\n", "    freshness:\n", "is called 'freshness' already", where=ALERT
+    ),
+    "a reference in a reference": Mistake(
+        STREAM, "${var.trigger}", "${var.${var.mode}}", "variable is not declared"
+    ),
     "unknown variable": Mistake(
         STREAM, "${var.trigger}", "${var.triger}", "not declared; did you mean 'trigger'?"
     ),

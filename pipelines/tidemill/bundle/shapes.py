@@ -57,7 +57,11 @@ def check(bundle: Bundle) -> Iterator[Finding]:
                 yield document.finding((name,), f"unknown field {name!r}", "resources")
         if not mapping(value, "resources"):
             yield document.finding((), "declares no resource", "resources")
+    keys: set[str] = set()
     for resource in bundle.resources:
+        if resource.key in keys:  # one key names one resource, whatever their kinds
+            yield resource.finding((), f"a resource is called {resource.key!r} already")
+        keys.add(resource.key)
         if resource.kind in KINDS:
             for name in bundle.targets:
                 yield from _resource(resource, Target(bundle, name))
