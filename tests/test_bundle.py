@@ -259,6 +259,18 @@ MISTAKES = {
         "          environment_key: writer\n",
         "task 'run' writes on serverless compute",
     ),
+    "a writer on a cluster of many users": Mistake(
+        MAIN,
+        "data_security_mode: SINGLE_USER",
+        "data_security_mode: USER_ISOLATION",
+        "with data_security_mode USER_ISOLATION (expected: SINGLE_USER)",
+    ),
+    "an old runtime": Mistake(
+        MAIN,
+        "spark_version: 19.x-scala2.13",
+        "spark_version: 17.3.x-scala2.13",
+        "with spark_version 17.3.x-scala2.13 (expected: 19.x-scala2.13 or newer)",
+    ),
     "two runs at once": Mistake(
         STREAM, "max_concurrent_runs: 1", "max_concurrent_runs: 2", "runs once at a time"
     ),

@@ -6,19 +6,21 @@ Bundles have no conditions: each target says `mode`, and a pause status for each
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 from tidemill.bundle import tasks
 from tidemill.bundle.finding import Finding
-from tidemill.bundle.project import Bundle, Resource, mapping
+from tidemill.bundle.project import Bundle, Resource, items, mapping
 from tidemill.bundle.references import REFERENCE, Target
 from tidemill.bundle.tasks import Task
 
+ONE_USER = ("SINGLE_USER", "DATA_SECURITY_MODE_DEDICATED")
 WRITING = ("demo", "run", "refresh", "rebuild", "maintain")
 MODES = ("stream", "scheduled")
 STARTS = ("continuous", "schedule", "trigger")
+RUNTIME = 19  # the first Databricks Runtime with Spark 4.2
 
 
 def check(bundle: Bundle) -> Iterator[Finding]:
@@ -106,13 +108,26 @@ def _classic(bundle: Bundle, job: Resource, task: Task) -> Iterator[Finding]:
     if "environment_key" in task.value:
         message = f"task {task.key!r} writes on serverless compute"
         yield task.finding(("environment_key",), message, "a classic job cluster")
-    value: Any = Target(bundle, bundle.default_target).resolved(job.value)
-    for number, each in enumerate(value.get("job_clusters") or []):
-        mode = mapping(each, "new_cluster").get("data_security_mode")
-        if each.get("job_cluster_key") == task.value.get("job_cluster_key"):
-            if mode not in ("SINGLE_USER", "DATA_SECURITY_MODE_DEDICATED"):
-                message = f"task {task.key!r} writes on a cluster with data_security_mode {mode!r}"
-                yield job.finding(("job_clusters", number), message, "SINGLE_USER")
+    target = Target(bundle, bundle.default_target)
+    for number, each in items(target.resolved(job.value), "job_clusters"):
+        if each.get("job_cluster_key") != task.value.get("job_cluster_key"):
+            continue
+        cluster = mapping(each, "new_cluster")
+        mode, version = cluster.get("data_security_mode"), str(cluster.get("spark_version"))
+        for field, wrong, expected in (
+            ("data_security_mode", mode not in ONE_USER, ONE_USER[0]),
+            ("spark_version", _older(version), f"{RUNTIME}.x-scala2.13 or newer"),
+        ):
+            if wrong:
+                document, steps = target.place(job, ("job_clusters", number, "new_cluster", field))
+                message = f"task {task.key!r} writes on a cluster with {field} {cluster.get(field)}"
+                yield document.finding(steps, message, expected)
+
+
+def _older(spark_version: str) -> bool:
+    """Tell whether a Databricks Runtime is older than we need."""
+    number = re.match(r"(\d+)\.", spark_version)
+    return number is not None and int(number[1]) < RUNTIME
 
 
 def pipelines(bundle: Bundle) -> list[str]:
