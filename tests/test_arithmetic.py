@@ -19,6 +19,7 @@ import sales
 from lakes import at
 from sales import Sale, Sales
 from tidemill import hours, reconcile, silver
+from tidemill.binding import ask
 from tidemill.features import Column, FeatureView, count, mean, ratio, stddev, sum_, variance
 from tidemill.features.windows import Window
 from tidemill.statements import statement
@@ -194,7 +195,7 @@ def features(
     assert order[-1] == view.event_time
     frame = spark.createDataFrame(rows, columns).coalesce(1)
     silver.buckets_of(frame, 0, view).createOrReplaceTempView(f"{view.name}_buckets")
-    found = spark.sql(statement("features", view), args={"as_of": as_of, "batch": 0}).collect()
+    found = ask(spark, statement("features", view), {"as_of": as_of, "batch": 0}).collect()
     return {row[view.keys[0]]: row.asDict() for row in found}
 
 

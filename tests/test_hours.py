@@ -13,6 +13,7 @@ import oracle
 from lakes import Event, Lakes, TestLake, at, events_frame
 from test_incremental import SPENT, Spending, brute, feed_spending, some_event, spent
 from tidemill import gold, hours, ledger, pipeline, reconcile, silver
+from tidemill.binding import ask
 from tidemill.statements import statement
 
 MINUTE = timedelta(minutes=1)
@@ -57,7 +58,7 @@ def by_hours(lake: TestLake, as_of: datetime) -> dict[oracle.Key, oracle.Row]:
     assert there is not None
     hours.show(lake.lake, lake.view, there)
     args = {"as_of": as_of, "batch": 1_000, "hours": there.batch}
-    rows = lake.spark.sql(statement("features", lake.view, by_hours=True), args=args).collect()
+    rows = ask(lake.spark, statement("features", lake.view, by_hours=True), args).collect()
     found = {(r["profile_id"], r["gti"]): {n: r[n] for n in oracle.COLUMNS} for r in rows}
     return {key: values for key, values in found.items() if any(values.values())}
 

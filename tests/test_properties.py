@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 import oracle
 from lakes import Event, Lakes, TestLake, at, payload
 from tidemill import silver
+from tidemill.binding import ask
 from tidemill.statements import statement
 
 EDGES = [0, 1, 59, 60, 61, 719, 720, 721, 1439, 1440, 1441]  # minutes before noon, around each edge
@@ -105,7 +106,7 @@ def append(lake: TestLake, number: int, known: list[Event], batch: Sequence[Even
 
 def features(lake: TestLake, batch: int, now: datetime) -> dict[oracle.Key, oracle.Row]:
     sql = statement("features", lake.view)
-    found = lake.spark.sql(sql, args={"as_of": now, "batch": batch}).collect()
+    found = ask(lake.spark, sql, {"as_of": now, "batch": batch}).collect()
     return {
         (row["profile_id"], row["gti"]): {name: row[name] for name in oracle.COLUMNS}
         for row in found

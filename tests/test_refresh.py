@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import oracle
 from lakes import Event, Lakes, TestLake, at
 from tidemill import gold, ledger, pipeline, reconcile, refreshing
+from tidemill.binding import ask
 from tidemill.errors import LedgerError, UsageError
 from tidemill.lake import Lake
 from tidemill.metrics import BatchRow
@@ -98,7 +99,7 @@ def features_frame(lake: TestLake, text: str):
     from tidemill.statements import statement
 
     sql = statement("features", lake.view)
-    return lake.spark.sql(sql, args={"as_of": at(text), "batch": lake.batch})
+    return ask(lake.spark, sql, {"as_of": at(text), "batch": lake.batch})
 
 
 @pytest.mark.parametrize("when_empty", ["zero", "delete"])

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from texttable import TextTable
 from tidemill import tables
+from tidemill.binding import ask
 from tidemill.features import FeatureView, count
 from tidemill.features.definition import load
 from tidemill.statements import names, statement
@@ -99,7 +100,7 @@ def test_a_case_yields_what_it_says(apart: SparkSession, path: Path) -> None:
     for name, table in case.inputs.items():
         _give(apart, name, table, case.view)
     text = statement(case.said["statement"], case.view, by_hours="hours" in case.said)
-    frame = apart.sql(text, args=case.parameters)
+    frame = ask(apart, text, case.parameters)
     found = TextTable.of(frame.columns, frame.collect())
     assert found.columns == case.expected.columns
     difference = found.sorted().differences(case.expected.sorted())

@@ -19,6 +19,7 @@ from itertools import takewhile
 
 from tidemill import lake as lakes
 from tidemill import ledger, tables
+from tidemill.binding import ask
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
@@ -115,7 +116,7 @@ def arrive(
         "buckets": buckets[0].version,
     }
     (
-        lake.spark.sql(statement("arrivals", view), args=args)
+        ask(lake.spark, statement("arrivals", view), args)
         .select(*table.column_names)
         .write.format("delta")
         .mode("append")

@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import Row
 
 from tidemill import silver, tables
+from tidemill.binding import ask
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Partial
@@ -146,7 +147,7 @@ def _asked(
     lake: Lake, name: str, view: FeatureView, key: Key, args: Mapping[str, Any]
 ) -> list[Row]:
     named = {f"key_{name}": value for name, value in key.items()}
-    return list(lake.spark.sql(statement(name, view), args={**named, **args}).collect())
+    return list(ask(lake.spark, statement(name, view), {**named, **args}).collect())
 
 
 def _known(time: _Time) -> dict[str, Any]:

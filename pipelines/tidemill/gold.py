@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill import hours, ledger, tables, ways
+from tidemill.binding import ask
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
@@ -229,7 +230,7 @@ def _over_horizon(
         hours.show(lake, view, by_hours)
         args["hours"] = by_hours.batch
     text = statement(name, view, by_hours=bool(by_hours), strictly=strictly)
-    return lake.spark.sql(text, args=args)
+    return ask(lake.spark, text, args)
 
 
 def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
@@ -245,7 +246,7 @@ def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch
         "high": max(as_of, there.as_of),
     }
     name = "delta" if view.invertible else "affected_keys"
-    return lake.spark.sql(statement(name, view), args=args)
+    return ask(lake.spark, statement(name, view), args)
 
 
 @contextmanager
@@ -272,7 +273,7 @@ def _emitted(lake: Lake, view: FeatureView, aim: _Aim, *, whole: bool) -> Iterat
 
 
 def _emitted_rows(lake: Lake, view: FeatureView, whole: bool) -> DataFrame:
-    return lake.spark.sql(statement("emitted", view), args={"whole": whole})
+    return ask(lake.spark, statement("emitted", view), {"whole": whole})
 
 
 def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed) -> int | None:
@@ -334,7 +335,7 @@ def _merge(
     txn = (lake.app_id(tables.features(view)), int(told["refresh"]))
     with ledger.told(lake.spark, told, txn):
         try:
-            merged = lake.spark.sql(text, args={"as_of": as_of}).collect()
+            merged = ask(lake.spark, text, {"as_of": as_of}).collect()
         except PySparkException as error:
             if not lost_race(error):
                 raise
@@ -348,7 +349,7 @@ def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
     there = lake.standing(view)
     if there.distrust or there.ledger is None or there.as_of is None:
         return None
-    rows = lake.spark.sql(statement("emptied", view), args={"before": before})
+    rows = ask(lake.spark, statement("emptied", view), {"before": before})
     with cached(rows):
         rows.createOrReplaceTempView(f"{view.name}_changes")
         counts = {"delete": rows.count()}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tidemill import lake as lakes
 from tidemill import ledger, silver, tables
+from tidemill.binding import ask
 from tidemill.features import FeatureView
 from tidemill.features.windows import HOUR
 from tidemill.lake import Lake
@@ -99,7 +100,7 @@ def bring_up(lake: Lake, view: FeatureView) -> int:
         "buckets": buckets.commits[0].version,
     }
     args = {"batch": buckets.batch, "batch_before": before}
-    rows = spark.sql(statement("hours", view), args=args).repartition("bucket_day")
+    rows = ask(spark, statement("hours", view), args).repartition("bucket_day")
     (
         rows.select(*table.column_names)
         .write.format("delta")

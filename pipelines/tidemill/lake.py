@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from delta.tables import DeltaTable, DeltaTableBuilder
 from pyspark.sql import SparkSession
 
-from tidemill import evolution, ledger, tables
+from tidemill import ddl, evolution, ledger, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
 from tidemill.ledger import RECENT, Commit
+from tidemill.session import on_databricks
 from tidemill.settings import Place
 from tidemill.statements import functions, statement
 from tidemill.tables import FORMAT, Table
@@ -37,7 +37,8 @@ class Lake:
     """An open lake of one pipeline.
 
     `generation` names the set of tables and checkpoints that clean and feature write;
-    `land_generation` the bronze table's.
+    `land_generation` the bronze table's. On Spark Connect a batch function runs in another process:
+    the lake goes there without its session, and takes the batch's.
     """
 
     spark: SparkSession
@@ -45,6 +46,10 @@ class Lake:
     pipeline: PipelineDefinition
     generation: str
     land_generation: str
+
+    def __getstate__(self) -> dict[str, object]:
+        """Yield what goes to another process: everything but the session."""
+        return {**vars(self), "spark": None}
 
     def app_id(self, table: Table) -> str:
         """Yield the Delta transaction's application: pipeline, table and generation."""
@@ -249,26 +254,14 @@ def create(
     replace: bool = False,
 ) -> None:
     """Make the table as declared; with `replace`, empty and in one commit, its history kept."""
-    make = DeltaTable.createOrReplace if replace else DeltaTable.createIfNotExists
-    builder: DeltaTableBuilder = make(spark).tableName(table.name).comment(table.comment)
-    if place.root and not place.catalog:
-        builder = builder.location(str(place.root / table.name))
-    for column in table.columns:
-        builder = builder.addColumn(
-            column.name, column.type, nullable=column.nullable, comment=column.comment
-        )
+    folder = None if place.catalog or not place.root else place.root / table.name
     properties = {
-        **table.properties,
-        "delta.dataSkippingStatsColumns": ",".join(table.statistics),
         "tidemill.format": FORMAT,
         _GENERATION: generation if table.generational else new_generation(),
         "tidemill.pipeline": pipeline.pipeline,
     }
-    for name, value in properties.items():
-        builder = builder.property(name, value)
-    if table.partitioned_by:
-        builder = builder.partitionedBy(*table.partitioned_by)
-    builder.execute()
+    keyed = bool(place.catalog) and on_databricks()
+    spark.sql(ddl.create(table, properties, folder=folder, replace=replace, keyed=keyed))
 
 
 def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:

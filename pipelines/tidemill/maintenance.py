@@ -15,6 +15,7 @@ dying between two of them, or losing one against a batch, leaves that one for th
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from collections import Counter
@@ -22,14 +23,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
-from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tidemill import gold, hours, ledger, metrics, silver, stateful, tables
+from tidemill.binding import ask
 from tidemill.features import FeatureView
 from tidemill.features.definition import LEAST_RETENTION
 from tidemill.features.windows import duration
@@ -177,8 +177,7 @@ def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
     table, batch = tables.arrivals(view), lake.standing(view).batch
     if lake.pipeline.engine != "stateful" or batch < 0:
         return
-    read = F.col("batch") < batch
-    rows = lake.spark.table(table.name).where(read).count()
+    rows = lake.spark.table(table.name).where(F.col("batch") < batch).count()
 
     def run() -> str:
         told = {
@@ -187,7 +186,7 @@ def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
             ledger.UPKEEP: f"removed what was merged before batch {batch}",
         }
         with ledger.told(lake.spark, told):
-            DeltaTable.forName(lake.spark, table.name).delete(read)
+            lake.spark.sql(f"DELETE FROM {table.name} WHERE batch < {batch}")
         return f"{_many(rows, 'row')} removed"
 
     if rows:
@@ -196,20 +195,21 @@ def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
 
 def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: datetime) -> str:
     """Delete whole partitions, in a commit that says so: no refresh takes it for another's."""
-    limit = F.lit(before.date() if column == "bucket_day" else before)
+    limit = before.date() if column == "bucket_day" else before
     told = {
         "generation": lake.generation,
         "batch": silver.bucketed(lake, view).batch,
         ledger.UPKEEP: f"expired before {iso(before)}",
     }
     with ledger.told(lake.spark, told):
-        DeltaTable.forName(lake.spark, table.name).delete(F.col(column) < limit)
+        sql = f"DELETE FROM {table.name} WHERE {column} < :before"
+        ask(lake.spark, sql, {"before": limit})
     return f"removed what is before {iso(before)}"
 
 
 def _empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
     before = as_of - duration(view.keep_empty)
-    rows = lake.spark.sql(statement("emptied", view), args={"before": before}).count()
+    rows = ask(lake.spark, statement("emptied", view), {"before": before}).count()
 
     def run() -> str:
         removed = gold.remove_empty(lake, view, before)
@@ -245,8 +245,7 @@ def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
 def _compact(lake: Lake, table: Table, crowded: Iterable[str]) -> str:
     (column,) = table.partitioned_by
     values = ", ".join(f"'{value}'" for value in crowded)
-    builder = DeltaTable.forName(lake.spark, table.name).optimize()
-    return _files_told(builder.where(f"{column} IN ({values})").executeCompaction())
+    return _optimized(lake, f"OPTIMIZE {table.name} WHERE {column} IN ({values})")
 
 
 def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
@@ -255,15 +254,16 @@ def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
     files = len(lake.spark.table(table.name).inputFiles())
 
     def run() -> str:
-        builder = DeltaTable.forName(lake.spark, table.name).optimize()
-        return _files_told(builder.executeZOrderBy("updated_at"))
+        return _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY (updated_at)")
 
     if files > GOLD_FILES:
         yield Step(table.name, "optimize", f"{files:,} files", run)
 
 
-def _files_told(metrics_of: Any) -> str:
-    told = metrics_of.select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()[0]
+def _optimized(lake: Lake, sql: str) -> str:
+    told = (
+        lake.spark.sql(sql).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()[0]
+    )
     return f"{_many(told[0], 'file')} became {told[1]:,}"
 
 
@@ -297,7 +297,8 @@ def _needed(lake: Lake, table: Table, reader: str | None) -> timedelta:
 
 
 def _remove_files(lake: Lake, table: Table, kept: timedelta) -> str:
-    DeltaTable.forName(lake.spark, table.name).vacuum(kept.total_seconds() / 3600)
+    hours = math.ceil(kept.total_seconds() / 3600)
+    lake.spark.sql(f"VACUUM {table.name} RETAIN {hours} HOURS")
     return "done"
 
 

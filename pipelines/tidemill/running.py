@@ -271,7 +271,7 @@ def stop_after_batch(query: StreamingQuery) -> None:
 def _finished(query: StreamingQuery) -> tuple[int, int]:
     """Yield the last batch told of and its rows: a query at rest tells of its next one, with 0."""
     progress = query.lastProgress
-    return (int(progress["batchId"]), int(progress["numInputRows"])) if progress else (-1, 0)
+    return (progress.batchId, progress.numInputRows) if progress else (-1, 0)
 
 
 def processing_time(text: str) -> Trigger:

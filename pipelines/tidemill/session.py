@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 CORES = 8
 # PySpark prints every analysis error with its Java stack before it raises it.
 _PRINT_STACKS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-PLATFORM = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
 CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -46,6 +45,7 @@ CONF = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -78,7 +78,7 @@ def session(
 
     if active := SparkSession.getActiveSession():
         return active
-    if any(name in os.environ for name in PLATFORM):
+    if on_databricks() or _remote().startswith("sc://"):
         return SparkSession.builder.getOrCreate()
     return local_session(
         driver_memory=driver_memory,
@@ -86,6 +86,16 @@ def session(
         shuffle_partitions=shuffle_partitions,
         extra=extra,
     )
+
+
+def on_databricks() -> bool:
+    """Tell whether this process runs on a Databricks cluster."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
+def _remote() -> str:
+    """Yield where Spark Connect is: `sc://host`, `local[2]` for a server in here, else nothing."""
+    return os.environ.get("SPARK_REMOTE", "")
 
 
 def local_session(
@@ -98,7 +108,8 @@ def local_session(
     """Yield a session in this process's own JVM, with Delta, in UTC, with its logs put away.
 
     `extra` overrides any setting; packages in its `spark.jars.packages` join Delta's. A JVM that
-    is already running is used again, with the memory and jars it was started with. A missing
+    is already running is used again, with the memory and jars it was started with. Where
+    SPARK_REMOTE is `local[n]` the session is of Spark Connect, its server in this JVM. A missing
     Java, package or jar raises SetupError before or instead of Spark's own error.
     """
     for check in (machine.java(), machine.spark(), machine.delta()):
@@ -110,7 +121,7 @@ def local_session(
     folder = _session_folder()
     conf = {
         **CONF,
-        "spark.master": f"local[{min(_cores(), CORES)}]",
+        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]"}),
         "spark.app.name": "tidemill",
         "spark.driver.memory": driver_memory,
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
@@ -120,7 +131,8 @@ def local_session(
         **(extra or {}),
     }
     spark = _start(conf, None if verbose else folder / "spark.log")
-    spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+    if not _remote():
+        spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
     for name in _PRINT_STACKS:
         PySparkLogger.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from tidemill import ledger, quality, tables
 from tidemill.appending import Appended, append, digest, other_rows
+from tidemill.binding import ask
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
@@ -206,7 +207,7 @@ def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame
     """Yield one row per keys and minute, with the columns of the bucket table and `__events`, a
     count."""
     events.createOrReplaceTempView("batch_events")
-    return events.sparkSession.sql(statement("buckets", view), args={"batch": batch_id})
+    return ask(events.sparkSession, statement("buckets", view), {"batch": batch_id})
 
 
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:

@@ -44,6 +44,7 @@ class Table:
     statistics: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
     generational: bool = True
+    primary_key: tuple[str, ...] = ()
 
     @property
     def column_names(self) -> list[str]:
@@ -230,6 +231,7 @@ def features(view: FeatureView) -> Table:
             "delta.enableChangeDataFeed": "true",
             "delta.enableDeletionVectors": "false",
         },
+        primary_key=tuple(view.keys),
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tidemill import ledger, tables
+from tidemill.binding import ask
 from tidemill.features import FeatureView
 from tidemill.features.definition import Mode
 from tidemill.lake import Lake
@@ -110,5 +111,5 @@ def compare(
     rows = spark.read.option("versionAsOf", version).table(tables.features(view).name)
     rows.createOrReplaceTempView("gold_rows")
     text = statement("differences", view)
-    row = spark.sql(text, args={"as_of": as_of, "batch": batch}).collect()[0]
+    row = ask(spark, text, {"as_of": as_of, "batch": batch}).collect()[0]
     return row["keys"], row["different"]

@@ -1,0 +1,58 @@
+"""Statements with values: bound by name, as Spark does it, or put in as literals.
+
+With Delta's extension Spark drops parameter markers (delta 7640). A local session works around it
+by a setting (see `session`), which Spark Connect does not look at for queries. There the values
+become literals, of the few types that our statements take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+def ask(spark: SparkSession, text: str, values: Mapping[str, Any]) -> DataFrame:
+    """Yield what the statement yields with `:name` standing for `values[name]`."""
+    if is_connect(spark):
+        return spark.sql(bound(text, values))
+    return spark.sql(text, args=dict(values))
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Tell whether the session is one of Spark Connect, which has no JVM at hand."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def bound(text: str, values: Mapping[str, Any]) -> str:
+    """Yield the statement with each `:name` of `values` written as a literal."""
+    if not values:
+        return text
+    names = "|".join(re.escape(name) for name in values)
+    return re.sub(rf"(?<![:\w]):({names})\b", lambda found: literal(values[found[1]]), text)
+
+
+def literal(value: Any) -> str:
+    """Yield the value as a SQL literal; TypeError for a type that no statement takes."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(timezone.utc).isoformat()}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, str):
+        return quoted(value)
+    raise TypeError(f"no SQL literal for {type(value).__name__}")
+
+
+def quoted(text: str) -> str:
+    """Yield the text as a SQL string literal, on one line."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r") + "'"
