@@ -11,24 +11,24 @@ from tidemill.cli import app
 
 
 def options(name: str) -> set[str]:
-    """The options of a command, such as `--root`; of a group, those of all its commands."""
-    found = _command([name])[0]
-    several = getattr(found, "commands", {"": found}).values()
-    return {word for each in several for param in each.params for word in param.opts} | {"--help"}
+    """The options of a command, such as `--root`."""
+    group = _command(name)
+    each = getattr(group, "commands", {"": group}).values()
+    return {word for one in each for param in one.params for word in param.opts} | {"--help"}
 
 
 def parsed(words: Sequence[str]) -> dict[str, Any]:
     """The options of `tidemill <words>`; raises what the command line would refuse."""
-    command, name, arguments = _command(words)
+    name, *arguments = words
+    command = _command(name)
+    while hasattr(command, "commands"):  # a group, such as quarantine
+        name, *arguments = arguments
+        assert name in command.commands, f"no command {name!r}"
+        command = command.commands[name]
     return dict(command.make_context(name, arguments).params)
 
 
-def _command(words: Sequence[str]) -> tuple[Any, str, list[str]]:
-    """The command that the words name, a group's too, its name, and the words after it."""
-    found: Any = typer.main.get_command(app)
-    name, rest = "", list(words)
-    while rest and hasattr(found, "commands"):
-        name = rest.pop(0)
-        assert name in found.commands, f"no command {name!r}"
-        found = found.commands[name]
-    return found, name, rest
+def _command(name: str) -> Any:
+    group: Any = typer.main.get_command(app)
+    assert name in group.commands, f"no command {name!r}"
+    return group.commands[name]
