@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-full lint bench lock clean
+.PHONY: help setup demo test test-connect test-full lint bench lock clean
 BIN := .venv/bin
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.10 --generate-hashes \
@@ -16,6 +16,9 @@ demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 
 test: setup ## the tests, without their long forms
 	@$(BIN)/pytest -n 2 --dist loadfile -m "not full" $(ARGS)
+
+test-connect: setup ## the core, refresh and command line again, on Spark Connect
+	@SPARK_REMOTE='local[2]' $(BIN)/pytest -m "connect and not full" -W ignore::UserWarning $(ARGS)
 
 test-full: setup ## all tests
 	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import command_line
+import on_connect
 from children import Children
 from lakes import Event, Lakes, at
 from runs import Small, records_of, write_file
@@ -16,6 +17,11 @@ from tidemill.features.definition import load
 from tidemill.lake import open_for_writing
 from tidemill.session import INTERPRETED, local_session
 from tidemill.settings import Place
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the group that runs on Spark Connect too."""
+    on_connect.mark(items)
 
 
 @pytest.fixture(scope="session")

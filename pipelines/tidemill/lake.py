@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tidemill import ddl, evolution, ledger, tables
@@ -150,8 +151,7 @@ def _check_format(root: Path) -> None:
 def register(spark: SparkSession, place: Place) -> None:
     """Make the lake's schema the current one, with every table in it known by its plain name."""
     if place.catalog:
-        spark.catalog.setCurrentCatalog(place.catalog)
-        spark.catalog.setCurrentDatabase(str(place.schema))
+        _use_catalog(spark, place)
         return
     root = Path(place.root or ".")
     schema = f"lake_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
@@ -160,6 +160,18 @@ def register(spark: SparkSession, place: Place) -> None:
     for log in sorted(root.glob("*/_delta_log")):
         if not spark.catalog.tableExists(log.parent.name):
             spark.catalog.createTable(log.parent.name, path=str(log.parent), source="delta")
+
+
+def _use_catalog(spark: SparkSession, place: Place) -> None:
+    try:
+        spark.catalog.setCurrentCatalog(str(place.catalog))
+        spark.catalog.setCurrentDatabase(str(place.schema))
+    except AnalysisException as error:
+        raise LakeError(
+            "cannot be used: no such schema, or no right to it",
+            where=str(place),
+            expected=f"a schema: `CREATE SCHEMA {place}`, or deploy the bundle, which makes it",
+        ) from error
 
 
 def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:

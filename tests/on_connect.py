@@ -1,0 +1,39 @@
+"""The tests that run a second time, on a Spark Connect session (`make test-connect`).
+
+There the session has no JVM at hand, batch functions run in another process, and what is not SQL,
+DataFrames or streams does not exist: what a Databricks cluster with shared access offers too.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+IS_CONNECT = "SPARK_REMOTE" in os.environ
+GROUP = ("test_clean", "test_replay", "test_refresh", "test_lake", "test_cli", "test_catalog")
+CANNOT = {
+    "test_of_two_refreshes_at_once_one_wins": "newSession does not exist on Connect",
+}
+CANNOT_WITH = {
+    "children": "starts processes of its own, and one machine has one port for a Connect server",
+    "apart": "newSession does not exist on Connect",
+}
+
+
+def mark(items: list[pytest.Item]) -> None:
+    """Mark the group's tests; on Connect skip those that cannot, each with its reason."""
+    for item in items:
+        if item.path.stem not in GROUP:
+            continue
+        item.add_marker("connect")
+        why = _why_not(item)
+        if IS_CONNECT and why:
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+def _why_not(item: pytest.Item) -> str | None:
+    name = getattr(item, "originalname", item.name)
+    fixtures = getattr(item, "fixturenames", ())
+    reasons = (why for fixture, why in CANNOT_WITH.items() if fixture in fixtures)
+    return CANNOT.get(name) or next(reasons, None)
