@@ -282,10 +282,14 @@ def create(
 
 
 def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:
-    """Make the views for people: `<view>_current`, `<view>_status` and what a shipped view
-    brings."""
+    """Make the views for people: `tidemill_volumes`, `<pipeline>_refused`, for each feature view
+    `<view>_current`, `<view>_status` and `<view>_ticks`, and what a shipped view brings."""
+    first, name = pipeline.views[0], pipeline.pipeline
+    _make_view(spark, "tidemill_volumes", statement("volumes", first))
+    _make_view(spark, f"{name}_refused", statement("refused", first, source=name))
     for view in pipeline.views:
         _make_view(spark, f"{view.name}_status", statement("status", view))
+        _make_view(spark, f"{view.name}_ticks", statement("ticks", view))
         if not difference(spark, tables.features(view)):
             _make_view(spark, f"{view.name}_current", statement("current", view))
         if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:

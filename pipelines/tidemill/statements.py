@@ -42,13 +42,15 @@ def statement(
     *,
     by_hours: bool = False,
     strictly: bool = False,
+    source: str | None = None,
 ) -> str:
     """Yield the statement called `name`, finished for `view`.
 
     Of the parts that a statement marks with `-- clause: <name>`, only those in `clauses` stay;
     all of them when it is None. With `by_hours` it reads hour buckets where it can, and takes one
     parameter more, `:hours` (see `horizon_by_hours`). `strictly`, a sketch differs when its value
-    does, and not only when the events behind it do.
+    does, and not only when the events behind it do. `source` is the pipeline whose records it
+    reads, where it reads records; the view's namesake by default.
     """
     head, *parts = _CLAUSE.split(_text(name))
     kept = [
@@ -56,7 +58,8 @@ def statement(
         for clause, text in zip(parts[::2], parts[1::2], strict=True)
         if clauses is None or clause in clauses
     ]
-    return Template("".join([head, *kept])).substitute(_lists(view, by_hours, strictly))
+    lists = {**_lists(view, by_hours, strictly), "source": source or view.name}
+    return Template("".join([head, *kept])).substitute(lists)
 
 
 @cache

@@ -80,7 +80,8 @@ def test_contents(wheel: Path) -> None:
     assert not foreign
     templates = {f"templates/{name}" for name in files("pipelines/tidemill/templates", "*")}
     assert len(templates) == 3 and templates <= inside
-    known = r"\.(py|sql|yaml)$|^py\.typed$"
+    assert "bundle/bundle.schema.json" in inside
+    known = r"\.(py|sql|yaml|schema\.json)$|^py\.typed$"
     assert not {name for name in inside - templates if not re.search(known, name)}
 
 

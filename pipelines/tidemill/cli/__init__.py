@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from tidemill.cli import asking, beginning, checking, ending, running
+from tidemill.cli import asking, beginning, checking, deploying, ending, running
 
 app = typer.Typer(
     name="tidemill",
@@ -21,12 +21,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (running.commands, asking.commands, checking.commands, beginning.commands):
-    app.add_typer(commands)
+for kind in (running, asking, checking, beginning, deploying):
+    app.add_typer(kind.commands)
 
 
 def main() -> None:
-    """Run the command line; the one place where errors become exit codes."""
+    """Run the command line; the one place where errors become exit codes.
+
+    Done is a return: a notebook or a Databricks task that calls this takes any SystemExit, 0 too,
+    for a failure.
+    """
     arguments = sys.argv[1:]
     try:
         code = app(arguments, standalone_mode=False)
@@ -35,4 +39,5 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     sys.stdout.flush()
-    raise SystemExit(code if isinstance(code, int) else 0)
+    if isinstance(code, int) and code:
+        raise SystemExit(code)
