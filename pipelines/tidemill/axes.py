@@ -65,12 +65,7 @@ def axes_of(
     named: Mapping[str, str],
 ) -> Axes:
     """Yield what is drawn of the rows, chosen where it is not said."""
-    if kind is not None and kind not in KINDS:
-        raise UsageError(
-            f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}",
-            where="plot",
-            expected=", ".join(KINDS),
-        )
+    check_kind(kind)
     for name in (x, *(ys or ()), color):
         if name is not None and name not in columns:
             found = f"there is no column {name!r}{did_you_mean(name, columns)}"
@@ -87,6 +82,13 @@ def axes_of(
         color = next((n for n in columns if n != x and types[n] == "nominal"), None)
     kind = kind or ("bar" if types[x] == "nominal" else "line")
     return Axes(kind, types, records, x, tuple(ys), color, named)
+
+
+def check_kind(kind: str | None) -> None:
+    """Raise UsageError for a kind that is none of KINDS."""
+    if kind is not None and kind not in KINDS:
+        found = f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}"
+        raise UsageError(found, where="plot", expected=", ".join(KINDS))
 
 
 def _numbers(
@@ -145,10 +147,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Yield a value as a chart's JSON has it; a time without a zone is UTC."""
+    """Yield a value as a chart's JSON has it; a time without a zone is this machine's, as Spark
+    collects it."""
     if isinstance(value, datetime):
-        zoned = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-        return zoned.astimezone(timezone.utc).isoformat()
+        return value.astimezone(timezone.utc).isoformat()
     if isinstance(value, Decimal | float):
         return float(value) if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)

@@ -118,7 +118,7 @@ def _plain(drawn: Axes) -> Any:
     title = drawn.named.get("value", "value") if drawn.several else drawn.named[drawn.ys[0]]
     encoded: dict[str, Any] = {
         x: _across(axes[x], drawn),
-        y: axes[y]("y", type="quantitative", title=title),
+        y: axes[y]("y", type="quantitative", title=title, axis=_steps(drawn)),
     }
     if drawn.several or drawn.color:
         encoded["color"] = _colored(drawn)
@@ -126,6 +126,15 @@ def _plain(drawn: Axes) -> Any:
         offset: Any = alt.YOffset if lying else alt.XOffset
         encoded[f"{x}Offset"] = offset("color", type="nominal", sort=None)
     return _marked(drawn).encode(**encoded)
+
+
+def _steps(drawn: Axes) -> Any:
+    """Yield the axis of y: counts have no halves."""
+    import altair as alt
+
+    values = (record[y] for record in drawn.records for y in drawn.ys)
+    whole = all(isinstance(value, int) for value in values if value is not None)
+    return alt.Axis(tickMinStep=1) if whole else alt.Axis()
 
 
 def _across(axis: Any, drawn: Axes) -> Any:
