@@ -163,3 +163,13 @@ def test_a_difference_names_row_column_and_both_values() -> None:
     expected = TextTable.parse("gti | views\nt1 | 3\nt2 | null")
     told = TextTable.of(["gti", "views"], [("t1", 3), ("t2", 4)]).differences(expected)
     assert told.startswith("row 2, views: '4', expected 'null'\n")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_analysts_page_lists_it(question: str) -> None:
+    """With the sentence of its head."""
+    root = FOLDER.parent
+    head = (FOLDER / "adhoc" / f"{question}.sql").read_text(encoding="utf-8")
+    asked = head[: head.index("\n")].removeprefix(f"-- {question}: ")
+    page = (root / "docs" / "analysts.md").read_text(encoding="utf-8")
+    assert f"| [{question}](../sql/adhoc/{question}.sql) | {asked} |" in page

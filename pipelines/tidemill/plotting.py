@@ -25,6 +25,7 @@ HEIGHT, _LINE = 320, 16
 _DAY_OR_TIME = (
     "utcFormat(datum.value, utchours(datum.value) + utcminutes(datum.value) ? '%H:%M' : '%b %d')"
 )
+_WHOLE = "floor(datum.value) == datum.value ? format(datum.value, ',') : ''"
 SUFFIXES = (".svg", ".png", ".html")
 FOLDER = "TIDEMILL_PLOTS"  # the environment's name of the folder where `show` puts pictures
 _LONG_NAME, _MANY_BARS, _FEW_POINTS = 10, 12, 40
@@ -134,7 +135,7 @@ def _steps(drawn: Axes) -> Any:
 
     values = (record[y] for record in drawn.records for y in drawn.ys)
     whole = all(isinstance(value, int) for value in values if value is not None)
-    return alt.Axis(tickMinStep=1) if whole else alt.Axis()
+    return alt.Axis(labelExpr=_WHOLE) if whole else alt.Axis()
 
 
 def _across(axis: Any, drawn: Axes) -> Any:
