@@ -7,15 +7,17 @@ Each counts its plots again with DuckDB, and fails where a number differs.
 from __future__ import annotations
 
 import json
+import random
 import runpy
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
-import command_line
-from tidemill.features.definition import SHIPPED
+import oracle
+from lakes import Event, at, payload
+from runs import of_files, run_once, write_file
 
 publishing = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "notebooks.py"))
 NOTEBOOKS: list[Path] = publishing["sources"]()
@@ -31,22 +33,27 @@ PLOTS = {
 pytestmark = pytest.mark.notebook
 
 
+def day() -> list[Event]:
+    """A day of events up to noon, more towards its end; some titles and profiles are preferred."""
+    dice, found = random.Random(5), []
+    for number in range(1500):
+        time = at("12:00") - timedelta(minutes=1440 * dice.random() ** 1.5 + 0.01)
+        who, what = (int(dice.paretovariate(0.9)) % most + 1 for most in (40, 14))
+        kind = dice.choice(oracle.TYPES)
+        found.append((f"e{number}", f"profile-{who}", f"title-{what}", kind, time))
+    return sorted(found, key=lambda event: event[4])
+
+
 @pytest.fixture(scope="module")
 def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of 26 hours of made-up events in three batches, up to NOW."""
+    """A lake of a day in three batches, one of a file each."""
     folder = tmp_path_factory.mktemp("notebooks")
-    words = yaml.safe_load((SHIPPED / "engagement.yaml").read_text(encoding="utf-8"))
-    words["source"] = {
-        "kind": "generator",
-        "rate": 8,
-        "minutes": 1560,
-        "minutes_per_batch": 520,
-        "start": "2026-11-20T10:00:00Z",
-    }
-    file = folder / "engagement.yaml"
-    file.write_text(yaml.safe_dump(words), encoding="utf-8")
-    answer = command_line.call("run", file, "--once", "--root", folder / "lake", "--json")
-    assert (answer.code, answer.json["batches"]) == (0, 3), answer
+    events = day()
+    for number in range(3):
+        records = map(payload, events[number * 500 : (number + 1) * 500])
+        write_file(folder / "input", f"{number}.jsonl", records, age=9 - number)
+    definition = of_files(folder / "input").overridden({"max_files_per_trigger": 1})
+    run_once(folder / "lake", definition)
     return folder / "lake"
 
 
