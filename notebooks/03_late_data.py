@@ -98,7 +98,7 @@ buckets = spark.sql(
       sum(view_count) AS views
     FROM engagement_buckets
     GROUP BY ALL
-    ORDER BY hour
+    ORDER BY hour, came
     """
 ).collect()
 show(
@@ -124,7 +124,7 @@ counted = outside.connect(lake, "engagement_events").execute(
     FROM engagement_events
     WHERE event_type = 'view'
     GROUP BY ALL
-    ORDER BY 1
+    ORDER BY 1, 2
     """
 )
 assert counted.fetchall() == [(row.hour, row.came == "came late", row.views) for row in buckets]
