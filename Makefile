@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-connect test-full lint bench lock clean
+.PHONY: help setup demo test test-connect test-full lint bench notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.10 --generate-hashes \
@@ -30,6 +30,9 @@ lint: setup ## ruff check, ruff format --check, mypy
 
 bench: setup ## what one tick costs
 	@$(BIN)/python benchmarks/tick.py $(ARGS)
+
+notebooks: setup ## publish notebooks/*.py as .ipynb
+	@$(BIN)/python scripts/notebooks.py
 
 lock: ## resolve both locks again; needs uv
 	$(LOCK) --group build --output-file requirements-build.lock

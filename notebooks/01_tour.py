@@ -2,12 +2,17 @@
 # MAGIC %md
 # MAGIC # A tour of a lake
 # MAGIC Freshness, the most viewed titles, one statement, and whether every feature is right.
+# MAGIC
 # MAGIC Runs as a notebook, and as a script: `TIDEMILL_ROOT=tidemill-demo python notebooks/01_tour.py`.
+# MAGIC On Databricks put `%pip install` of the wheel with its extra `plots`, duckdb and deltalake into a
+# MAGIC cell above this one, and name the lake by TIDEMILL_CATALOG and TIDEMILL_SCHEMA.
 
 # COMMAND ----------
 
 from tidemill import lake as lakes
+from tidemill import outside
 from tidemill.features.definition import load
+from tidemill.plotting import chart, show
 from tidemill.reconcile import reconcile
 from tidemill.session import session
 from tidemill.settings import Place
@@ -23,6 +28,7 @@ spark = session()  # the notebook's own, else a local one
 
 lake = lakes.open_for_reading(spark, Place.resolve(), load("engagement"))
 view = lake.pipeline.view("engagement")
+there = lake.standing(view)  # what gold's own ledger says: as_of and batch
 
 # COMMAND ----------
 
@@ -30,7 +36,52 @@ spark.table("engagement_status").drop("generation").show(truncate=False)
 
 # COMMAND ----------
 
-spark.sql(statement("top_titles", view)).show()
+# MAGIC %md The most viewed titles: a question of `sql/adhoc`, as it runs in any SQL editor.
+
+# COMMAND ----------
+
+titles = spark.sql(statement("top_titles", view)).limit(10)
+titles.show()
+
+# COMMAND ----------
+
+top = titles.select("gti", "views_1h", "views_1d").collect()
+show(
+    chart(
+        ["gti", "views_1h", "views_1d"],
+        top,
+        title=f"The titles viewed most in the hour before {there.as_of:%Y-%m-%d %H:%M} UTC",
+        labels={
+            "gti": "title",
+            "views_1h": "last hour",
+            "views_1d": "last 24 hours",
+            "value": "views",
+        },
+    ),
+    "01_top_titles",
+)
+
+# COMMAND ----------
+
+# MAGIC %md DuckDB counts the same bars from the files of the minute buckets, without Spark.
+
+# COMMAND ----------
+
+counted = outside.connect(lake, "engagement_buckets").execute(
+    """
+    SELECT
+      gti,
+      coalesce(sum(view_count) FILTER (bucket_start >= $as_of - INTERVAL 1 HOUR), 0)::BIGINT,
+      sum(view_count)::BIGINT
+    FROM engagement_buckets
+    WHERE bucket_start >= $as_of - INTERVAL 24 HOUR AND bucket_start < $as_of AND batch <= $batch
+    GROUP BY gti
+    ORDER BY 2 DESC, 3 DESC, 1
+    LIMIT 10
+    """,
+    {"as_of": there.as_of, "batch": there.batch},
+)
+assert counted.fetchall() == [tuple(row) for row in top]
 
 # COMMAND ----------
 
@@ -46,3 +97,4 @@ print(statement("features", view))
 
 found = reconcile(lake, view)
 print(f"as_of {found.as_of}: {found.keys} keys, {found.different} different from the recompute")
+assert found.different == 0

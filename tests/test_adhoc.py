@@ -10,6 +10,7 @@ The answers are in `tests/adhoc/<question>.txt`. What depends on the time of ask
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,11 @@ from tidemill.statements import FOLDER, statement
 
 ANSWERS = Path(__file__).parent / "adhoc"
 QUESTIONS = sorted(path.stem for path in (FOLDER / "adhoc").glob("*.sql"))
-LEFT_OUT = {"freshness": {"age_seconds"}}
+LEFT_OUT = {
+    "freshness": {"age_seconds"},
+    "duplicates_by_day": {"day"},
+    "tick_cost": {"merge_seconds", "other_seconds"},
+}
 
 # Batch 1 brings e12 again and a late e20 to e22, batch 2 e31 (a day and more late) and e30 twice.
 EVENTS = (
@@ -90,6 +95,12 @@ def _payloads(text: str) -> list[str]:
     return [payload((event, who, title, kind, at(time))) for event, who, title, kind, time in rows]
 
 
+def _land(lake: TestLake, payloads: list[str]) -> None:
+    """Write the records to bronze; `step` gives them the same numbers again."""
+    lake.bronze(payloads).write.format("delta").mode("append").saveAsTable("engagement_bronze")
+    lake.records -= len(payloads)
+
+
 @pytest.fixture(scope="module")
 def lake(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, empty_lake: Path
@@ -97,6 +108,7 @@ def lake(
     made = Lakes(spark, tmp_path_factory.mktemp("adhoc"), empty_lake).new()
     first, second, third = map(_payloads, EVENTS)
     for payloads in (first, [*second, *REFUSED], third):
+        _land(made, payloads)
         made.step(payloads)
     metrics.record(made.lake)
     return made
@@ -121,6 +133,17 @@ def test_the_answer_is_as_written(current: TestLake, question: str) -> None:
 
 def test_every_answer_has_its_question() -> None:
     assert sorted(path.stem for path in ANSWERS.glob("*.txt")) == QUESTIONS
+    assert len(QUESTIONS) >= 20
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_says_what_it_asks_yields_and_reads(question: str) -> None:
+    """The head names it, its grain, and exactly the tables and views that it reads."""
+    text = (FOLDER / "adhoc" / f"{question}.sql").read_text(encoding="utf-8")
+    head = text[: text.index("\n-- read:")]
+    assert re.match(rf"-- {question}: .+\?\n-- grain: one row", head)
+    named = set(re.findall(r"\b(?:engagement|tidemill)_\w+", head))
+    assert named == set(re.findall(r"(?:FROM|JOIN) ((?:engagement|tidemill)_\w+)", text))
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -140,3 +163,13 @@ def test_a_difference_names_row_column_and_both_values() -> None:
     expected = TextTable.parse("gti | views\nt1 | 3\nt2 | null")
     told = TextTable.of(["gti", "views"], [("t1", 3), ("t2", 4)]).differences(expected)
     assert told.startswith("row 2, views: '4', expected 'null'\n")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_analysts_page_lists_it(question: str) -> None:
+    """With the sentence of its head."""
+    root = FOLDER.parent
+    head = (FOLDER / "adhoc" / f"{question}.sql").read_text(encoding="utf-8")
+    asked = head[: head.index("\n")].removeprefix(f"-- {question}: ")
+    page = (root / "docs" / "analysts.md").read_text(encoding="utf-8")
+    assert f"| [{question}](../sql/adhoc/{question}.sql) | {asked} |" in page

@@ -1,10 +1,12 @@
-"""Questions in SQL, asked of a lake: one statement that only reads."""
+"""Questions in SQL, asked of a lake: one statement that only reads, typed, in a file, or one of
+`sql/adhoc`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import sqlglot
@@ -12,11 +14,38 @@ from sqlglot.errors import SqlglotError
 
 from tidemill.errors import UsageError
 from tidemill.features.definition import PipelineDefinition
+from tidemill.features.suggest import did_you_mean
 from tidemill.opening import Opening, open_for_questions
 from tidemill.settings import iso
+from tidemill.statements import FOLDER
 
 READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
 WRITES = ("INSERT", "MERGE", "UPDATE", "DELETE")
+
+
+def known() -> dict[str, Path]:
+    """Yield the questions of `sql/adhoc` by name."""
+    return {path.stem: path for path in sorted((FOLDER / "adhoc").glob("*.sql"))}
+
+
+def asked(sql: str | None, file: str | None) -> str:
+    """Yield the reading statement that is asked: the SQL given, a file's, or a known question's.
+
+    UsageError when both or none is given, there is no such file, or it does more than read.
+    """
+    if (sql is None) == (file is None):
+        found = "neither SQL nor a file" if sql is None else "SQL and a file"
+        raise UsageError(f"found {found}", where="query", expected="one of SQL and --file")
+    return read_only(sql if sql is not None else _text_of(str(file)))
+
+
+def _text_of(file: str) -> str:
+    path = known().get(file, Path(file))
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        found = f"is no question and no file that can be read{did_you_mean(file, known())}"
+        raise UsageError(found, where=file, expected="a file of SQL, or a question") from error
 
 
 def read_only(sql: str) -> str:
@@ -56,7 +85,7 @@ def _outer_words(tokens: Sequence[Any]) -> list[str]:
 def ask(
     opening: Opening, definitions: Iterable[PipelineDefinition], question: str
 ) -> dict[str, Any]:
-    """Yield `{columns, rows}`; times are ISO text in UTC, decimals text.
+    """Yield `{columns, rows}`; times are ISO text in UTC.
 
     Every table of the lake is known by its plain name, and the views of those of the pipelines
     whose tables are there.
@@ -74,16 +103,16 @@ def ask(
 
 
 def _plain(value: Any) -> Any:
-    """Yield a value as JSON has it."""
+    """Yield a value as JSON has it; a decimal stays one until it is printed."""
     if isinstance(value, datetime):
         return _moment(value)
-    if isinstance(value, date | Decimal):
+    if isinstance(value, date):
         return str(value)
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return value if isinstance(value, str | int | float | bool | Decimal | None) else str(value)
 
 
 def _moment(value: datetime) -> str:

@@ -1,5 +1,4 @@
-"""Commands that ask a lake: reconcile, plan, query, sql, explain, describe. Only --repair
-writes."""
+"""Commands that ask a lake: reconcile, plan, sql, explain, describe. Only --repair writes."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from tidemill.cli.options import (
     opening_of,
 )
 from tidemill.cli.printing import print_each, print_one, showing
-from tidemill.features.definition import declaring, load, shipped
+from tidemill.features.definition import declaring, load
 from tidemill.settings import Place, whole_minute
 
 commands = typer.Typer()
@@ -81,29 +80,6 @@ def plan(
         return
     for change in found:
         showing(False).say(f"{change.view}: {change.why}\n  {change.way(pipeline)}")
-
-
-@commands.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
-def query(
-    sql: Annotated[str, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.")],
-    pipeline: Annotated[
-        str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
-    ] = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
-) -> None:
-    """Ask SQL of the lake; tables are named plainly."""
-    from tidemill import questions
-
-    question = questions.read_only(sql)
-    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    definitions = [load(name) for name in ([pipeline] if pipeline else shipped())]
-    answer = questions.ask(opening, definitions, question)
-    print_one(as_json, answer, lambda: showing(False).table(answer["columns"], answer["rows"]))
 
 
 @commands.command(epilog=example("tidemill sql features --view engagement"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from itertools import pairwise
 
 import typer
 
@@ -18,11 +19,17 @@ def failed(error: Exception, arguments: list[str]) -> int:
     if "--verbose" in arguments:
         traceback.print_exception(error)
     ours = _ours(error)
-    if "--json" in arguments:
+    if _is_for_programs(arguments):
         print(json.dumps({"error": ours.as_dict()}))
     else:
         print(f"error: {ours}", file=sys.stderr)
     return ours.exit_code
+
+
+def _is_for_programs(arguments: list[str]) -> bool:
+    """Tell whether stdout is for JSON."""
+    asked = "--json" in arguments or "--format=json" in arguments
+    return asked or ("--format", "json") in pairwise(arguments)
 
 
 def _ours(error: Exception) -> TidemillError:
