@@ -22,10 +22,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemill import maintenance, metrics
+from tidemill.batches import BatchRow, Versions
 from tidemill.errors import InputError, QueryError
 from tidemill.failures import explained
 from tidemill.features.windows import duration
-from tidemill.metrics import BatchRow
 from tidemill.pipeline import ONCE, Pipeline, Trigger
 from tidemill.settings import iso
 
@@ -76,7 +76,7 @@ class Watch:
 
     pipeline: Pipeline
     tell: Tell
-    versions: metrics.Versions = field(init=False)
+    versions: Versions = field(init=False)
     rows: list[BatchRow] = field(default_factory=list)
     _kept: int = 0
     _recorded: float = field(default_factory=time.monotonic)
