@@ -182,9 +182,10 @@ def run(
     stop: Stop,
     tell: Tell,
     until: Callable[[Sequence[BatchRow]], bool] = lambda rows: False,
+    meanwhile: Callable[[Pipeline], None] = lambda pipeline: None,
 ) -> list[BatchRow]:
-    """Run the queries together until stopped, or `until` what was done is enough; yield
-    it."""
+    """Run the queries together until stopped, or `until` what was done is enough; yield it.
+    `meanwhile` is called again and again beside them."""
     declared = dict(pipeline.definition.triggers)
     triggers = {q: processing_time(declared[q.partition("_")[0]]) for q in pipeline.queries}
     pipeline.claim()
@@ -202,6 +203,7 @@ def run(
                     tick(pipeline)
             watch.look(list(running.values()))
             upkeep.look(list(running.values()))
+            meanwhile(pipeline)
     finally:
         for query in running.values():
             stop_after_batch(query)
