@@ -104,7 +104,7 @@ class Flow:
             return []
         found = self.reader.commits(table)
         if len(found) == RECENT and found[-1].version > after + 1:
-            found = self.reader.commits(table, None)
+            found = self.reader.commits(table, found[0].version - after)
         return sorted((c for c in found if c.version > after), key=lambda c: c.version)
 
 
@@ -188,7 +188,7 @@ def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
     """Yield a row per refresh: `feature` when it took new batches in, `refresh` when it did not."""
     gold = f"{view}_features"
     found = [c for c in flow.newer(gold, after[gold]) if c.ledger]
-    appends = [c.ledger for c in flow.reader.commits(f"{view}_buckets", None) if c.ledger and found]
+    appends = _appends(flow, f"{view}_buckets", found)
     for commit in found:
         told: Mapping[str, Any] = commit.ledger or {}
         new = range(told["from_batch"] + 1, told["batch"] + 1)
@@ -209,3 +209,18 @@ def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
             merged={name: commit.metric(told_as) for name, told_as in _MERGED.items()},
             backlog=_waited(flow, "feature", told, commit),
         )
+
+
+def _appends(flow: Flow, buckets: str, found: Sequence[Commit]) -> list[Mapping[str, Any]]:
+    """Yield the ledgers of the bucket table, as far back as the refreshes found took batches in."""
+    if not found:
+        return []
+    oldest: Mapping[str, Any] = found[0].ledger or {}
+    commits = flow.reader.commits(buckets)
+    told = [c.ledger for c in commits if c.ledger]
+    known = any(
+        t["generation"] == oldest["generation"] and t["batch"] <= oldest["from_batch"] for t in told
+    )
+    if len(commits) == RECENT and not known:
+        told = [c.ledger for c in flow.reader.commits(buckets, None) if c.ledger]
+    return told

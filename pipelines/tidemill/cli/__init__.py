@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from tidemill.cli import asking, beginning, ending, running
+from tidemill.cli import asking, beginning, ending, running, watching
 
 app = typer.Typer(
     name="tidemill",
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (running.commands, asking.commands, beginning.commands):
+for commands in (running.commands, asking.commands, watching.commands, beginning.commands):
     app.add_typer(commands)
 
 
