@@ -8,6 +8,7 @@ Every text is escaped. Colors follow the reader's light or dark; a plot's axes t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
@@ -248,15 +249,52 @@ def _svg(
     made = plotting.chart(
         columns, rows, kind=kind, x=x, y=y, color=color, labels=labels, width=width, height=height
     )
-    spec = made.to_dict()
+    spec = _dressed(made.to_dict(), width)
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}, a plot" ', 1)
+
+
+def _dressed(spec: dict[str, Any], width: int) -> dict[str, Any]:
+    """Yield a plot's declaration in the page's colors and width; what the section's heading says
+    already is left out."""
     ink = {"labelColor": "currentColor", "titleColor": "currentColor"}
     lines = dict.fromkeys(("domainColor", "tickColor", "gridColor"), "#8884")
     config = spec.setdefault("config", {})
-    config["axis"] = {**config.get("axis", {}), **ink, **lines, "labelLimit": width // 3}
-    config["legend"] = {**ink, "orient": "top", "title": None, "columns": max(2, width // 150)}
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    text: str = vl_convert.vegalite_to_svg({**spec, **_QUIET}, vl_version=version)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}, a plot" ', 1)
+    config["axis"] = {**config.get("axis", {}), **ink, **lines, "labelSeparation": 10}
+    config["axis"]["labelLimit"] = width // 3
+    config["legend"] = {**ink, "orient": "top", "columns": max(2, width // 150)}
+    for name, channel in spec["encoding"].items():
+        if channel.get("type") != "quantitative":
+            channel["title"] = None
+        if name == "x" and channel.get("type") == "temporal":
+            times = sorted({_time(point["x"]) for point in _points(spec)})
+            channel["axis"] = {**channel.get("axis", {}), **_ticks(times, width)}
+            if spec["mark"]["type"] == "bar":
+                spec["mark"]["size"] = max(1, min(width // 20, width // 2 // len(times)))
+                channel["scale"] = {**channel["scale"], "padding": spec["mark"]["size"]}
+    return {**spec, **_QUIET}
+
+
+def _ticks(times: list[datetime], width: int) -> dict[str, Any]:
+    """Yield which times stand below a plot: those of its points, where they are few."""
+    most = max(3, width // 110)
+    if len(times) > most:
+        return {"tickCount": most}
+    return {"values": [time.timestamp() * 1000 for time in times]}
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _points(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Yield the points that a plot holds, which Altair may keep beside it."""
+    data = spec["data"]
+    found: list[dict[str, Any]] = (
+        spec["datasets"][data["name"]] if "name" in data else data["values"]
+    )
+    return found
 
 
 def _table(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
