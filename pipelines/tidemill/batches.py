@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -66,6 +66,25 @@ class Reader(ledger.Reader, Protocol):
         """Tell that nothing was committed since the table was made; False says nothing."""
 
 
+@dataclass
+class Remembering:
+    """Reads each table's commits once: in a catalog that is a query."""
+
+    reader: Reader
+    known: dict[str, list[Commit]] = field(default_factory=dict)
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Yield the table's newest commits, as they were when it was asked first."""
+        known = self.known.get(table, [])
+        if not known or (known[-1].version > 0 and (limit is None or len(known) < limit)):
+            known = self.known[table] = self.reader.commits(table, limit)
+        return known[:limit]
+
+    def is_as_made(self, table: str) -> bool:
+        """Tell that nothing was committed since the table was made."""
+        return table not in self.known and self.reader.is_as_made(table)
+
+
 @dataclass(frozen=True)
 class Flow:
     """A pipeline's tables by name, its checkpoints, and who reads the commits."""
@@ -110,6 +129,7 @@ class Flow:
 
 def since(flow: Flow, after: Versions) -> list[BatchRow]:
     """Yield what was committed after the versions given, table by table, oldest first."""
+    flow = replace(flow, reader=Remembering(flow.reader))
     rows = [*_land(flow, after), *_clean(flow, after)]
     for view in flow.views:
         rows += _feature(flow, view, after)

@@ -7,21 +7,18 @@ Every text is escaped. Colors follow the reader's light or dark; a plot's axes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from tidemill import plotting
 from tidemill.errors import UsageError
+from tidemill.pictures import plain, section, table_of
 from tidemill.reporting import Numbers
 from tidemill.screen import span
 
 TEMPLATE = Path(__file__).parent / "templates" / "report.html"
-WIDTHS = {"wide": (760, 260), "narrow": (330, 230)}  # pixels of a plot, by the page's width
-_QUIET = {"background": "transparent", "autosize": {"type": "fit-x", "contains": "padding"}}
 _NEWEST = (
     *("query", "view", "batch", "committed_at", "events", "refused", "keys_changed"),
     *("backlog", "freshness", "seconds"),
@@ -83,7 +80,7 @@ def _card(number: str, what: str) -> str:
 
 def _sections(found: Numbers) -> Iterator[str]:
     bins = found["over_time"]
-    yield _section(
+    yield section(
         "Freshness",
         "How old gold was when a refresh could be read: commit time minus as_of, the largest of "
         "each time. With an event clock, a replay of old events is old.",
@@ -93,7 +90,7 @@ def _sections(found: Numbers) -> Iterator[str]:
         color="view",
         labels={"seconds": "seconds behind"},
     )
-    yield _section(
+    yield section(
         "Volumes",
         "Records that clean judged, by what became of them.",
         ["time", "became", "records"],
@@ -109,19 +106,19 @@ def _sections(found: Numbers) -> Iterator[str]:
         kind="bar",
         color="became",
     )
-    yield _section(
+    yield section(
         "Latency by step",
         "Seconds of a batch, the median of each time.",
         ["time", "step", "seconds"],
         [[b["start"], step, s] for b in bins for step, s in b["seconds"].items()],
         kind="line",
         color="step",
-        table=_table(
+        table=table_of(
             ["query", "view", "step", "batches", "median s", "95 % s", "most s"],
             [list(row.values()) for row in found["seconds"]],
         ),
     )
-    yield _section(
+    yield section(
         "Backlog",
         "Rows that waited for the query when its batch was done, the most of each time.",
         ["time", "query", "rows"],
@@ -129,7 +126,7 @@ def _sections(found: Numbers) -> Iterator[str]:
         kind="line",
         color="query",
     )
-    yield _section(
+    yield section(
         "Refused by reason",
         "A record that breaks two rules counts in both.",
         ["reason", "records", "share"],
@@ -140,7 +137,7 @@ def _sections(found: Numbers) -> Iterator[str]:
         empty="Nothing was refused.",
     )
     yield _late(found["late"])
-    yield _section(
+    yield section(
         "Cost of ticks",
         "Rows of gold by what the MERGEs did with them. Copied rows did not change: they stood in "
         "a file that was written again.",
@@ -152,7 +149,7 @@ def _sections(found: Numbers) -> Iterator[str]:
     yield _files(found["files"])
     shown = [[row[name] for name in _NEWEST] for row in found["batches"]]
     headings = [name.replace("_", " ") for name in _NEWEST]
-    yield _plain("Newest batches", "Newest first; freshness in seconds.", _table(headings, shown))
+    yield plain("Newest batches", "Newest first; freshness in seconds.", table_of(headings, shown))
 
 
 def _late(late: Numbers) -> str:
@@ -163,7 +160,7 @@ def _late(late: Numbers) -> str:
         for name in ("half_within", "p95_within")
     )
     rows = [[n, c] for n, c in zip(_LATE, late["classes"].values(), strict=True)]
-    return _section(
+    return section(
         "Lateness",
         f"From event time to arrival, of accepted events. Half came {half}, 95 of 100 {high}; the "
         f"latest {span(late['most'])} late.",
@@ -183,7 +180,7 @@ def _files(files: Sequence[Numbers]) -> str:
         if one["small_files"] is not None and one["files"]:
             row[3] = f"{one['small_files']:,} ({one['small_files'] / one['files']:.0%})"
     headings = ["table", "files", "size", "small files", "log files", "log size"]
-    return _section(
+    return section(
         "File health",
         "Small files are under 16 MB beside another such file of their partition: "
         "`tidemill maintain` puts those of closed partitions together.",
@@ -192,124 +189,9 @@ def _files(files: Sequence[Numbers]) -> str:
         kind="bar",
         x="table",
         y="files",
-        table=_table(headings, rows),
+        table=table_of(headings, rows),
         opened=True,
     )
-
-
-def _section(
-    title: str,
-    what: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    *,
-    kind: str,
-    x: str | None = None,
-    y: str | None = None,
-    color: str | None = None,
-    labels: dict[str, str] | None = None,
-    table: str | None = None,
-    empty: str = "Nothing in these days.",
-    opened: bool = False,
-) -> str:
-    """Yield a section: its plot, and the same rows, or a better table, to be opened."""
-    if not rows:
-        return _plain(title, what, f"<p class='empty'>{escape(empty)}</p>")
-    x, y = x or columns[0], y or columns[-1]
-    plots = "\n".join(
-        f"<div class='{name}'>{_svg(title, columns, rows, kind, x, y, color, labels, size)}</div>"
-        for name, size in WIDTHS.items()
-    )
-    found = table or _table(columns, rows)
-    more = f"<details{' open' if opened else ''}><summary>as a table</summary>{found}</details>"
-    return _plain(title, what, f"<figure>{plots}</figure>\n{more}")
-
-
-def _plain(title: str, what: str, body: str) -> str:
-    told = escape(what).replace("`tidemill maintain`", "<code>tidemill maintain</code>")
-    return f"<section>\n<h2>{escape(title)}</h2>\n<p>{told}</p>\n{body}\n</section>"
-
-
-def _svg(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    kind: str,
-    x: str,
-    y: str,
-    color: str | None,
-    labels: dict[str, str] | None,
-    size: tuple[int, int],
-) -> str:
-    """Yield a plot as text that stands in the page, in the page's own colors."""
-    import altair
-    import vl_convert
-
-    width, height = size
-    made = plotting.chart(
-        columns, rows, kind=kind, x=x, y=y, color=color, labels=labels, width=width, height=height
-    )
-    spec = _dressed(made.to_dict(), width)
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}, a plot" ', 1)
-
-
-def _dressed(spec: dict[str, Any], width: int) -> dict[str, Any]:
-    """Yield a plot's declaration in the page's colors and width; what the section's heading says
-    already is left out."""
-    ink = {"labelColor": "currentColor", "titleColor": "currentColor"}
-    lines = dict.fromkeys(("domainColor", "tickColor", "gridColor"), "#8884")
-    config = spec.setdefault("config", {})
-    config["axis"] = {**config.get("axis", {}), **ink, **lines, "labelSeparation": 10}
-    config["axis"]["labelLimit"] = width // 3
-    config["legend"] = {**ink, "orient": "top", "columns": max(2, width // 150)}
-    for name, channel in spec["encoding"].items():
-        if channel.get("type") != "quantitative":
-            channel["title"] = None
-        if name == "x" and channel.get("type") == "temporal":
-            times = sorted({_time(point["x"]) for point in _points(spec)})
-            channel["axis"] = {**channel.get("axis", {}), **_ticks(times, width)}
-            if spec["mark"]["type"] == "bar":
-                spec["mark"]["size"] = max(1, min(width // 20, width // 2 // len(times)))
-                channel["scale"] = {**channel["scale"], "padding": spec["mark"]["size"]}
-    return {**spec, **_QUIET}
-
-
-def _ticks(times: list[datetime], width: int) -> dict[str, Any]:
-    """Yield which times stand below a plot: those of its points, where they are few."""
-    most = max(3, width // 110)
-    if len(times) > most:
-        return {"tickCount": most}
-    return {"values": [time.timestamp() * 1000 for time in times]}
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def _points(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Yield the points that a plot holds, which Altair may keep beside it."""
-    data = spec["data"]
-    found: list[dict[str, Any]] = (
-        spec["datasets"][data["name"]] if "name" in data else data["values"]
-    )
-    return found
-
-
-def _table(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
-    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in columns)
-    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return (
-        "<div class='scroll' tabindex='0'><table>"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, int | float):
-        return f"<td class='n'>{value:,}</td>"
-    return f"<td>{escape('' if value is None else str(value))}</td>"
 
 
 def _size(number: int | None) -> str | None:
