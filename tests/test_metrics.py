@@ -193,6 +193,18 @@ def test_top_reads_on_from_its_last_frame(small: Small) -> None:
     assert set(before) == {("land", None), ("clean", None), ("feature", "engagement")}
 
 
+def test_a_catalog_is_watched_alike(small: Small, spark: SparkSession) -> None:
+    """Through queries on the session's schema, as where the tables are in a catalog."""
+    place = Place(small.root)
+    lakes_of.register(spark, place)
+    (flow,) = finding.flows(finding.Schema(spark), place)
+    alike = []
+    for watched in (Watched(flow), Watched(flow_of(small.root))):
+        watched.look(NOW)
+        alike.append(list(watched.queries(NOW)))
+    assert alike[0] == alike[1]
+
+
 def test_top_of_an_empty_lake(lakes: Lakes) -> None:
     root = lakes.new().lake.place.root
     queries = call("top", "--root", root, "--json").json["pipelines"][0]["queries"]

@@ -24,7 +24,7 @@ from tidemill.ledger import RECENT, Commit
 
 Versions = Mapping[str, int]
 COUNTS = ("events", "accepted", "quarantined", "duplicates", "buckets", "keys_changed")
-_MERGED = {
+MERGED = {
     "inserted": "numTargetRowsInserted",
     "updated": "numTargetRowsUpdated",
     "deleted": "numTargetRowsDeleted",
@@ -226,7 +226,7 @@ def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
             json.dumps(told),
             {**(sums if mine else {}), "keys_changed": int(told["changed"])},
             {**told["seconds"], **merge},
-            merged={name: commit.metric(told_as) for name, told_as in _MERGED.items()},
+            merged={name: commit.metric(told_as) for name, told_as in MERGED.items()},
             backlog=_waited(flow, "feature", told, commit),
         )
 

@@ -64,7 +64,9 @@ def add_columns(spark: SparkSession, table: tables.Table) -> None:
     after = [n for n in names if n not in table.partitioned_by][-1:]
     added = []
     for column in missing:
-        added.append(f"{column.name} {column.type} COMMENT '{column.comment}' AFTER {after[0]}")
+        added.append(
+            f"{column.name} {column.type} COMMENT {quoted(column.comment)} AFTER {after[0]}"
+        )
         after = [column.name]
     if added:
         spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")

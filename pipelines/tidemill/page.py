@@ -12,7 +12,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from tidemill import plotting
+from tidemill import lateness, plotting
+from tidemill.batches import MERGED
 from tidemill.errors import UsageError
 from tidemill.pictures import plain, section, table_of
 from tidemill.reporting import Numbers
@@ -69,7 +70,7 @@ def _cards(found: Numbers) -> Iterator[str]:
     share = totals["quarantined"] / totals["events"] if totals["events"] else 0
     yield _card(f"{share:.2%}", f"refused, {totals['quarantined']:,} records")
     yield _card(f"{totals['duplicates']:,}", "duplicates")
-    yield _card(f"{totals['keys_changed']:,}", f"keys changed by {totals['refreshes']:,} refreshes")
+    yield _card(f"{totals['keys_changed']:,}", f"keys changed; refreshes: {totals['refreshes']:,}")
     yield _card(f"{totals['tick_seconds']:.1f} s", "median refresh")
     yield _card(f"{totals['backlog']:,}", "rows waited at the last batch")
 
@@ -142,7 +143,7 @@ def _sections(found: Numbers) -> Iterator[str]:
         "Rows of gold by what the MERGEs did with them. Copied rows did not change: they stood in "
         "a file that was written again.",
         ["time", "rows were", "rows"],
-        [[b["start"], action, rows] for b in bins for action, rows in b["merged"].items()],
+        [[b["start"], action, b["merged"].get(action, 0)] for b in bins for action in MERGED],
         kind="bar",
         color="rows were",
     )
@@ -154,9 +155,9 @@ def _sections(found: Numbers) -> Iterator[str]:
 
 def _late(late: Numbers) -> str:
     """Yield the section of lateness."""
-    within = {None: "more than 7 days"}
+    within = dict(zip(lateness.BOUNDS, _LATE, strict=False))
     half, high = (
-        within.get(late[name]) or f"within {span(late[name])}"
+        f"within {within[late[name]]}" if late[name] else "in more than 7 d"
         for name in ("half_within", "p95_within")
     )
     rows = [[n, c] for n, c in zip(_LATE, late["classes"].values(), strict=True)]

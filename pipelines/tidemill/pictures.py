@@ -88,6 +88,8 @@ def _dressed(spec: dict[str, Any], width: int) -> dict[str, Any]:
     for name, channel in spec["encoding"].items():
         if channel.get("type") != "quantitative":
             channel["title"] = None
+        elif all(isinstance(point.get(channel["field"]), int) for point in _points(spec)):
+            channel["axis"] = {**channel.get("axis", {}), "tickMinStep": 1, "format": ",d"}
         if name == "x" and channel.get("type") == "temporal":
             times = sorted({_time(point["x"]) for point in _points(spec)})
             channel["axis"] = {**channel.get("axis", {}), **_ticks(times, width)}
