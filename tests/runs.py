@@ -18,8 +18,8 @@ import oracle
 from lakes import NOW, Event, TestLake, payload
 from tidemill import lake as lakes
 from tidemill import running
+from tidemill.batches import BatchRow
 from tidemill.features.definition import PipelineDefinition, load
-from tidemill.metrics import BatchRow
 from tidemill.opening import Opening, open_pipeline
 from tidemill.pipeline import Pipeline
 from tidemill.settings import Clock, Place

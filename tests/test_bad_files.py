@@ -15,8 +15,8 @@ from command_line import call
 from lakes import Event, at
 from runs import of_files, opened, reading
 from tidemill import running
+from tidemill.batches import BatchRow
 from tidemill.errors import QueryError
-from tidemill.metrics import BatchRow
 
 NAMES = ("event_id", "profile_id", "gti", "event_type", "event_timestamp")
 GOOD: list[Event] = [("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("10:01"))]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakes import NOW
+from tidemill.batches import BatchRow
 from tidemill.demo import Tide
-from tidemill.metrics import BatchRow
 from tidemill.sources.generator import Generator
 
 

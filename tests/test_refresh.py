@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 import oracle
 from lakes import Event, Lakes, TestLake, at
 from tidemill import gold, ledger, pipeline, reconcile, refreshing
+from tidemill.batches import BatchRow
 from tidemill.binding import ask
 from tidemill.errors import LedgerError, UsageError
 from tidemill.lake import Lake
-from tidemill.metrics import BatchRow
 from tidemill.pipeline import Pipeline
 from tidemill.running import Watch
 from tidemill.settings import Clock

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,15 @@ def digest(table: Table, where: str = "TRUE") -> Column:
     )
     xor = f"coalesce(bit_xor(CASE WHEN {where} THEN xxhash64({row}) END), 0L)"
     return F.expr(f"concat_ws(':', count_if({where}), hex({xor}))")
+
+
+def digest_of_all(digests: Iterable[str]) -> str:
+    """Yield the digest of rows from the digests of their parts."""
+    counts, xor = 0, 0
+    for text in digests:
+        count, _, hashes = text.partition(":")
+        counts, xor = counts + int(count), xor ^ int(hashes, 16)
+    return f"{counts}:{xor:X}"
 
 
 def columns(table: Table) -> str:

@@ -58,14 +58,19 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / FILE).write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
 
-    def read_to(self) -> int | None:
-        """Yield the version of the Delta table from which the query will read on, None when it has
-        not begun."""
-        done = sorted(int(path.name) for path in self.folder.glob("commits/[0-9]*"))
-        if not done:
+    def read_to(self, batch: int | None = None) -> int | None:
+        """Yield the version of the Delta table from which the query will read on, or read on after
+        a batch; None when it has not begun, or does not tell of the batch any more."""
+        if batch is None:
+            done = sorted(int(path.name) for path in self.folder.glob("commits/[0-9]*"))
+            if not done:
+                return None
+            batch = done[-1]
+        try:
+            text = (self.folder / "offsets" / str(batch)).read_text(encoding="utf-8")
+            return int(json.loads(text.splitlines()[-1])["reservoirVersion"])
+        except FileNotFoundError:
             return None
-        lines = (self.folder / "offsets" / str(done[-1])).read_text(encoding="utf-8").splitlines()
-        return int(json.loads(lines[-1])["reservoirVersion"])
 
     def forget(self) -> None:
         """Remove the checkpoint; only a rebuild may, which makes the tables again too."""

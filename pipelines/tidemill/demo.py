@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 
 from tidemill import lake as lakes
 from tidemill import tables
+from tidemill.batches import BatchRow
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition, load
 from tidemill.lake import Lake
-from tidemill.metrics import BatchRow
 from tidemill.opening import Opening, open_lake
 from tidemill.pipeline import Pipeline
 from tidemill.running import Stop, run, summary

@@ -56,6 +56,22 @@ class Change:
         }[self.kind]
 
 
+def add_columns(spark: SparkSession, table: tables.Table) -> None:
+    """Add to the table, in one commit, the columns that a later version declared and it is without;
+    its partition columns stay last."""
+    names = spark.table(table.name).columns
+    missing = [column for column in table.columns if column.added and column.name not in names]
+    after = [n for n in names if n not in table.partitioned_by][-1:]
+    added = []
+    for column in missing:
+        added.append(
+            f"{column.name} {column.type} COMMENT {quoted(column.comment)} AFTER {after[0]}"
+        )
+        after = [column.name]
+    if added:
+        spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")
+
+
 def change(spark: SparkSession, view: FeatureView) -> Change:
     """Yield how the view differs from its bucket and gold tables."""
     buckets, gold = tables.buckets(view), tables.features(view)

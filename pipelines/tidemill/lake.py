@@ -214,6 +214,7 @@ def open_for_writing(spark: SparkSession, place: Place, pipeline: PipelineDefini
     generation = _shared_generation(spark, pipeline, absent)
     for table in absent:
         create(spark, place, pipeline, table, generation)
+    evolution.add_columns(spark, tables.batches())
     if pipeline.engine == "stateful":
         _renew_arrivals(spark, place, pipeline, generation)
     lake = _opened(spark, place, pipeline)
@@ -363,7 +364,8 @@ def difference(spark: SparkSession, table: Table) -> str:
     not."""
     found = {f.name: f.dataType.simpleString().lower() for f in spark.table(table.name).schema}
     wanted = {column.name: column.type.lower().replace(" ", "") for column in table.columns}
-    parts = [f"no column {name}" for name in wanted if name not in found]
+    added = {column.name for column in table.columns if column.added}
+    parts = [f"no column {name}" for name in wanted if name not in found and name not in added]
     parts += [f"column {name} is not declared" for name in found if name not in wanted]
     parts += [
         f"column {name} is {found[name]}, declared {type_}"

@@ -45,6 +45,17 @@ def hold(root: Path, command: str, wait: float) -> Iterator[WriteLock]:
             file.truncate(0)
 
 
+def holder(root: Path) -> str | None:
+    """Yield who holds the lake, as far as its lock file tells: the command and its process."""
+    try:
+        with (root / NAME).open(encoding="utf-8") as file:
+            found = _read(file)
+    except OSError:
+        return None
+    process = found.get("process")
+    return f"{found['command']} (process {process['pid']})" if process and _alive(process) else None
+
+
 class WriteLock:
     """The lock while it is held."""
 

@@ -29,12 +29,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tidemill import gold, hours, ledger, metrics, silver, stateful, tables
+from tidemill.batches import BatchRow
 from tidemill.binding import ask
 from tidemill.features import FeatureView
 from tidemill.features.definition import LEAST_RETENTION
 from tidemill.features.windows import duration
 from tidemill.lake import Lake, checkpoint_root
-from tidemill.metrics import BatchRow
 from tidemill.settings import Clock, iso
 from tidemill.statements import statement
 from tidemill.tables import Table

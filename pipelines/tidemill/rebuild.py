@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from tidemill import arrivals, gold, ledger, silver, stateful, tables
 from tidemill import lake as lakes
+from tidemill.batches import BatchRow
 from tidemill.errors import LakeError
 from tidemill.features.definition import PipelineDefinition
 from tidemill.lake import Lake
-from tidemill.metrics import BatchRow
 from tidemill.opening import Opening, source_of, writing_session
 from tidemill.pipeline import Pipeline
 from tidemill.running import Stop, Tell, Watch, finish, summary

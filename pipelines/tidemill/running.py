@@ -22,10 +22,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemill import maintenance, metrics
+from tidemill.batches import BatchRow, Versions
 from tidemill.errors import InputError, QueryError
 from tidemill.failures import explained
 from tidemill.features.windows import duration
-from tidemill.metrics import BatchRow
 from tidemill.pipeline import ONCE, Pipeline, Trigger
 from tidemill.settings import iso
 
@@ -76,7 +76,7 @@ class Watch:
 
     pipeline: Pipeline
     tell: Tell
-    versions: metrics.Versions = field(init=False)
+    versions: Versions = field(init=False)
     rows: list[BatchRow] = field(default_factory=list)
     _kept: int = 0
     _recorded: float = field(default_factory=time.monotonic)
@@ -182,9 +182,10 @@ def run(
     stop: Stop,
     tell: Tell,
     until: Callable[[Sequence[BatchRow]], bool] = lambda rows: False,
+    meanwhile: Callable[[Pipeline], None] = lambda pipeline: None,
 ) -> list[BatchRow]:
-    """Run the queries together until stopped, or `until` what was done is enough; yield
-    it."""
+    """Run the queries together until stopped, or `until` what was done is enough; yield it.
+    `meanwhile` is called again and again beside them."""
     declared = dict(pipeline.definition.triggers)
     triggers = {q: processing_time(declared[q.partition("_")[0]]) for q in pipeline.queries}
     pipeline.claim()
@@ -202,6 +203,7 @@ def run(
                     tick(pipeline)
             watch.look(list(running.values()))
             upkeep.look(list(running.values()))
+            meanwhile(pipeline)
     finally:
         for query in running.values():
             stop_after_batch(query)

@@ -11,9 +11,9 @@ from rich.console import Console
 from tidemill.settings import iso
 
 if TYPE_CHECKING:
+    from tidemill.batches import BatchRow
     from tidemill.features.definition import PipelineDefinition
     from tidemill.maintenance import Done
-    from tidemill.metrics import BatchRow
     from tidemill.settings import Place
 
 _BARS = " ▁▂▃▄▅▆▇█"

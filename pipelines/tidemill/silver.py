@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,8 +23,8 @@ from typing import Any, overload
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from tidemill import ledger, quality, replays, tables
-from tidemill.appending import Appended, append, digest, other_rows
+from tidemill import lateness, ledger, quality, replays, tables
+from tidemill.appending import Appended, append, digest, digest_of_all, other_rows
 from tidemill.binding import ask
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
@@ -67,9 +68,9 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
     found = replays.set_aside(quality.judge(batch, lake.pipeline), lake)
     with cached(_slim(found, lake)) as judged:
         read = _read(judged, batch_id, lake)
-        if not read["records"]:
+        if not read.records:
             return Cleaned(0, 0, 0, 0)
-        with cached(_valid(judged, read["hours"], batch_id, lake)) as valid:
+        with cached(_valid(judged, read.hours, batch_id, lake)) as valid:
             return _write_clean(judged, valid, read, batch_id, lake, started)
 
 
@@ -81,19 +82,44 @@ def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
     return judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
 
 
-def _read(judged: DataFrame, batch_id: int, lake: Lake) -> Row:
-    """Yield the number of records and refused ones, the refused rows' digest, and the event hours
-    in which an event of the batch may have been accepted before."""
+def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
+    """Yield what the batch holds: a row for each combination of reasons, which are few."""
     valid = (F.size("reasons") == 0) & F.col(quality.EVENT_ID).isNotNull()
     hour = F.when(valid, _hour(lake.pipeline.events.event_time))
     with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
-    row: Row = with_batch.agg(
+    by_reasons = with_batch.groupBy("reasons").agg(
         F.count("*").alias("records"),
-        F.count_if(F.size("reasons") > 0).alias("refused"),
         digest(tables.quarantine(lake.pipeline), "size(reasons) > 0").alias("digest"),
         F.collect_set(hour).alias("hours"),
-    ).collect()[0]
-    return row
+    )
+    return _Read.of(by_reasons.coalesce(1).collect())
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A batch of records as judged: how many, those refused with their digest, by reason, and the
+    event hours in which an event of the batch may have been accepted before."""
+
+    records: int
+    refused: int
+    by_reason: Mapping[str, int]
+    digest: str
+    hours: list[datetime]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> _Read:
+        """Add up the combinations of reasons; a record of two reasons counts in both."""
+        refused = [row for row in rows if row["reasons"]]
+        by_reason: Counter[str] = Counter()
+        for row in refused:
+            by_reason.update(dict.fromkeys(row["reasons"], row["records"]))
+        return cls(
+            sum(row["records"] for row in rows),
+            sum(row["records"] for row in refused),
+            dict(sorted(by_reason.items())),
+            digest_of_all(row["digest"] for row in refused),
+            [hour for row in rows for hour in row["hours"]],
+        )
 
 
 def _hour(event_time: str) -> Column:
@@ -123,26 +149,28 @@ def _valid(judged: DataFrame, hours: list[datetime], batch_id: int, lake: Lake) 
 
 
 def _write_clean(
-    judged: DataFrame, valid: DataFrame, read: Row, batch_id: int, lake: Lake, started: float
+    judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
 ) -> Cleaned:
     quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
     told = valid.agg(
         F.count_if(~F.col("duplicate")).alias("accepted"),
         F.count_if("duplicate").alias("duplicates"),
         digest(events, "NOT duplicate").alias("digest"),
+        F.expr(lateness.expression(lake.pipeline.events.event_time, "NOT duplicate")).alias("late"),
     ).collect()[0]
-    result = Cleaned(read["records"], told["accepted"], read["refused"], told["duplicates"])
+    result = Cleaned(read.records, told["accepted"], read.refused, told["duplicates"])
     _check_sum(result, batch_id, events.name)
     reach("clean.judged")
     if result.quarantined:
         refused = judged.where(F.size("reasons") > 0)
         refused = refused.withColumn("batch", F.lit(batch_id).cast("bigint"))
-        told_refused = _told(result, read["digest"], {})
+        told_refused = _told(result, read.digest, {})
         append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
     reach("clean.quarantine_written")
     seconds = {"clean": round(time.monotonic() - started, 3)}
     accepted = valid.where(~F.col("duplicate"))
-    told_events = _told(result, told["digest"], seconds)
+    late = lateness.told(told["late"], result.accepted)
+    told_events = {**_told(result, told["digest"], seconds), "refused": read.by_reason, **late}
     stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")

@@ -23,14 +23,16 @@ LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its SQL type, what it holds, whether it may be null, and whether a digest reads it:
-    a sketch may come out otherwise from the same events."""
+    """A column: its SQL type, what it holds, whether it may be null, whether a digest reads it (a
+    sketch may come out otherwise from the same events), and whether a table made before may be
+    without it until it is opened for writing."""
 
     name: str
     type: str
     comment: str
     nullable: bool = True
     digested: bool = True
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,18 @@ def _comment(partial: Partial) -> str:
     return f"{partial.part.name} of {partial.of}"
 
 
+_COUNTS = "MAP<STRING, BIGINT>"
+_ADDED = (
+    ("refused", _COUNTS, "clean: refused records by reason; one of two reasons counts in both"),
+    ("late", _COUNTS, "clean: accepted events by how late: up to so many seconds"),
+    ("late_seconds", "BIGINT", "clean: the sum of their seconds"),
+    ("late_most", "BIGINT", "clean: the latest event's seconds"),
+    ("merged", _COUNTS, "feature, refresh: rows of gold by what the MERGE did with them"),
+    ("backlog", "BIGINT", "clean, feature: rows that waited when the batch was done"),
+    ("freshness", "BIGINT", "feature, refresh: seconds from as_of to committed_at"),
+)
+
+
 def batches() -> Table:
     """Yield the table of what each batch did; one for all pipelines of a lake."""
     counts = {
@@ -266,6 +280,7 @@ def batches() -> Table:
             Column("ledger", "STRING", "feature, refresh: the ledger of gold's commit, JSON"),
             *(Column(name, "BIGINT", comment) for name, comment in counts.items()),
             Column("seconds", "MAP<STRING, DOUBLE>", "seconds by step"),
+            *(Column(name, type_, comment, added=True) for name, type_, comment in _ADDED),
             Column("date", "DATE", "the day of committed_at", False),
         ),
         ("date",),

@@ -11,7 +11,16 @@ import sys
 
 import typer
 
-from tidemill.cli import asking, beginning, checking, deploying, ending, querying, running
+from tidemill.cli import (
+    asking,
+    beginning,
+    checking,
+    deploying,
+    ending,
+    querying,
+    running,
+    watching,
+)
 
 app = typer.Typer(
     name="tidemill",
@@ -21,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for kind in (running, asking, querying, checking, beginning, deploying):
+for kind in (running, asking, querying, checking, watching, beginning, deploying):
     app.add_typer(kind.commands)
 
 

@@ -75,6 +75,12 @@ def run(
     trigger: Annotated[
         str | None, typer.Option(help="How often each query looks, such as 60s.")
     ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Serve metrics to Prometheus there.")
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(help="The address that --metrics-port listens on.")
+    ] = "127.0.0.1",
     root: Root = None,
     catalog: Catalog = None,
     schema: Schema = None,
@@ -85,18 +91,24 @@ def run(
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
     from tidemill import running
+    from tidemill.exporter import Exporter
     from tidemill.opening import open_pipeline
 
     definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
     opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose)
     show, started, stop = showing(as_json), time.monotonic(), running.Stop()
+    exporter = Exporter(definition.pipeline, opening.clock, metrics_port, metrics_host)
     show.opening(definition, opening.place)
-    with open_pipeline(opening, definition, f"tidemill run {pipeline}", once=once) as opened:
-        with stop.on_signals():
+    with (
+        exporter.serving(),
+        open_pipeline(opening, definition, f"tidemill run {pipeline}", once=once) as opened,
+    ):
+        tell = exporter.telling(show.batches)
+        with stop.on_signals(), exporter.following(opened):
             if once:
-                rows = running.run_once(opened, stop, show.batches)
+                rows = running.run_once(opened, stop, tell)
             else:
-                rows = running.run(opened, stop, show.batches)
+                rows = running.run(opened, stop, tell, meanwhile=exporter.look)
             summary = running.summary(opened, rows, time.monotonic() - started)
     print_one(as_json, summary, lambda: show.summary(summary))
 
