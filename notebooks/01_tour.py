@@ -4,7 +4,7 @@
 # MAGIC Freshness, the most viewed titles, one statement, and whether every feature is right.
 # MAGIC
 # MAGIC Runs as a notebook, and as a script: `TIDEMILL_ROOT=tidemill-demo python notebooks/01_tour.py`.
-# MAGIC On Databricks put `%pip install` of the wheel with its extra `plots`, duckdb and deltalake into a
+# MAGIC On Databricks put `%pip install` of the wheel with its extras `plots` and `notebooks` into a
 # MAGIC cell above this one, and name the lake by TIDEMILL_CATALOG and TIDEMILL_SCHEMA.
 
 # COMMAND ----------

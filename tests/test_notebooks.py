@@ -48,12 +48,11 @@ def day() -> list[Event]:
 def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of a day in three batches, one of a file each."""
     folder = tmp_path_factory.mktemp("notebooks")
-    events = day()
+    events, definition = day(), of_files(folder / "input")
     for number in range(3):
         records = map(payload, events[number * 500 : (number + 1) * 500])
         write_file(folder / "input", f"{number}.jsonl", records, age=9 - number)
-    definition = of_files(folder / "input").overridden({"max_files_per_trigger": 1})
-    run_once(folder / "lake", definition)
+        run_once(folder / "lake", definition)
     return folder / "lake"
 
 

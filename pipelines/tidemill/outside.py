@@ -62,5 +62,5 @@ def _require() -> None:
         raise SetupError(
             f"{' and '.join(missing)} cannot be imported",
             where="reading without Spark",
-            expected="pip install duckdb deltalake pyarrow",
+            expected="pip install 'tidemill[notebooks]'",
         )
