@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 
-from tidemill import lake as lakes
-from tidemill import ledger, tables
+from tidemill import ledger, making, tables
 from tidemill.binding import ask
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
@@ -133,4 +132,4 @@ def begin_anew(lake: Lake, view: FeatureView) -> None:
     """Empty the arrivals, so that the next ones bring the whole of the longest window again."""
     table = tables.arrivals(view)
     if not lake.is_as_made(table.name):
-        lakes.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)
+        making.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)

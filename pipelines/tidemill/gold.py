@@ -33,8 +33,9 @@ from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
 from tidemill.features import FeatureView
 from tidemill.hours import Hours
-from tidemill.lake import Lake, difference, make_views
+from tidemill.lake import Lake
 from tidemill.ledger import Commit, Standing
+from tidemill.making import difference, make_views
 from tidemill.settings import iso
 from tidemill.silver import cached
 from tidemill.statements import statement

@@ -14,8 +14,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidemill import lake as lakes
-from tidemill import ledger, silver, tables
+from tidemill import ledger, making, silver, tables
 from tidemill.binding import ask
 from tidemill.features import FeatureView
 from tidemill.features.windows import HOUR
@@ -117,5 +116,5 @@ def _prepare(lake: Lake, view: FeatureView) -> None:
     """Make the table where it is missing, and again where the view's buckets have other columns."""
     table = tables.hours(view)
     there = lake.spark.catalog.tableExists(table.name)
-    if not there or lakes.difference(lake.spark, table):
-        lakes.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=there)
+    if not there or making.difference(lake.spark, table):
+        making.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=there)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +16,17 @@ from pathlib import Path
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tidemill import ddl, evolution, ledger, tables
+from tidemill import evolution, ledger, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
 from tidemill.ledger import RECENT, Commit
-from tidemill.session import on_databricks
+from tidemill.making import GENERATION, create, difference, make_views, new_generation
 from tidemill.settings import Place
-from tidemill.statements import functions, statement
 from tidemill.tables import FORMAT, Table
 
 MARKER = "_tidemill.json"
-_GENERATION = "tidemill.generation"
 _SHIPPED_COUNTS = {"select_count", "highlight_count", "view_count"}
 
 
@@ -243,7 +240,7 @@ def _renew_arrivals(
 ) -> None:
     """Make arrivals again that a rebuild with the other engine left behind."""
     for table in map(tables.arrivals, pipeline.views):
-        if evolution.properties(spark, table.name).get(_GENERATION) != generation:
+        if evolution.properties(spark, table.name).get(GENERATION) != generation:
             create(spark, place, pipeline, table, generation, replace=True)
 
 
@@ -253,59 +250,8 @@ def _shared_generation(
     """Yield the generation of the tables that are there, else a new one."""
     for table in tables.of(pipeline):
         if table.generational and table not in absent:
-            return evolution.properties(spark, table.name).get(_GENERATION, "")
+            return evolution.properties(spark, table.name).get(GENERATION, "")
     return new_generation()
-
-
-def new_generation() -> str:
-    """Yield a name for a new set of tables and checkpoints."""
-    return uuid.uuid4().hex
-
-
-def create(
-    spark: SparkSession,
-    place: Place,
-    pipeline: PipelineDefinition,
-    table: Table,
-    generation: str,
-    *,
-    replace: bool = False,
-) -> None:
-    """Make the table as declared; with `replace`, empty and in one commit, its history kept."""
-    folder = None if place.catalog or not place.root else place.root / table.name
-    properties = {
-        "tidemill.format": FORMAT,
-        _GENERATION: generation if table.generational else new_generation(),
-        "tidemill.pipeline": pipeline.pipeline,
-    }
-    keyed = bool(place.catalog) and on_databricks()
-    spark.sql(ddl.create(table, properties, folder=folder, replace=replace, keyed=keyed))
-
-
-def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:
-    """Make the views for people: `tidemill_volumes`, `<pipeline>_refused`, for each feature view
-    `<view>_current`, `<view>_status` and `<view>_ticks`, and what a shipped view brings."""
-    first, name = pipeline.views[0], pipeline.pipeline
-    _make_view(spark, "tidemill_volumes", statement("volumes", first))
-    _make_view(spark, f"{name}_refused", statement("refused", first, source=name))
-    for view in pipeline.views:
-        _make_view(spark, f"{view.name}_status", statement("status", view))
-        _make_view(spark, f"{view.name}_ticks", statement("ticks", view))
-        if not difference(spark, tables.features(view)):
-            _make_view(spark, f"{view.name}_current", statement("current", view))
-        if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:
-            _make_view(spark, "engagement_minute_counts", statement("minute_counts", view))
-
-
-def make_functions(spark: SparkSession) -> None:
-    """Make the SQL functions for people known to the session: `bloom_contains`,
-    `cuckoo_contains`."""
-    for text in functions():
-        spark.sql(text)
-
-
-def _make_view(spark: SparkSession, name: str, text: str) -> None:
-    spark.sql(f"CREATE OR REPLACE VIEW {name} AS\n{text}")
 
 
 def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
@@ -317,7 +263,7 @@ def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> 
         _check_owner(place, pipeline, table, properties)
         if table.name not in per_view:
             _refuse_difference(spark, table)
-        generations[table.name] = properties.get(_GENERATION, "")
+        generations[table.name] = properties.get(GENERATION, "")
     land = generations[tables.bronze(pipeline).name]
     events = generations[tables.events(pipeline).name]
     others = [tables.quarantine(pipeline), *map(tables.buckets, pipeline.views)]
@@ -357,19 +303,3 @@ def _refuse_difference(spark: SparkSession, table: Table) -> None:
             where=table.name,
             expected="the definition that made the table, or `tidemill rebuild ... --from bronze`",
         )
-
-
-def difference(spark: SparkSession, table: Table) -> str:
-    """Yield how the table's columns differ from the declaration, in words; empty when they do
-    not."""
-    found = {f.name: f.dataType.simpleString().lower() for f in spark.table(table.name).schema}
-    wanted = {column.name: column.type.lower().replace(" ", "") for column in table.columns}
-    added = {column.name for column in table.columns if column.added}
-    parts = [f"no column {name}" for name in wanted if name not in found and name not in added]
-    parts += [f"column {name} is not declared" for name in found if name not in wanted]
-    parts += [
-        f"column {name} is {found[name]}, declared {type_}"
-        for name, type_ in wanted.items()
-        if name in found and found[name] != type_
-    ]
-    return ", ".join(parts)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tidemill import lake as lakes
-from tidemill import lock, tables
+from tidemill import lock, making, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import InputError, LakeError
 from tidemill.features.definition import FilesSource, GeneratorSource, PipelineDefinition
@@ -110,11 +110,11 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     lakes.check_root(opening.place)
     spark = opening.session()
     lakes.register(spark, opening.place)
-    lakes.make_functions(spark)
+    making.make_functions(spark)
     for definition in definitions:
         there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
         if there and not opening.place.catalog:
-            lakes.make_views(spark, definition)
+            making.make_views(spark, definition)
     return spark
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidemill import arrivals, gold, ledger, silver, stateful, tables
+from tidemill import arrivals, gold, ledger, making, silver, stateful, tables
 from tidemill import lake as lakes
 from tidemill.batches import BatchRow
 from tidemill.errors import LakeError
@@ -51,13 +51,13 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     bronze = tables.bronze(pipeline).name
     if not spark.catalog.tableExists(bronze):
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
-    generation = lakes.new_generation()
+    generation = making.new_generation()
     for query in ("clean", "feature", *map(stateful.query_of, pipeline.views)):
         Lake(spark, place, pipeline, generation, "").checkpoint(query).forget()
     gold_tables = {tables.features(view).name for view in pipeline.views}
     for table in tables.of(pipeline):
         if table.generational and table.name not in gold_tables:
-            lakes.create(spark, place, pipeline, table, generation, replace=True)
+            making.create(spark, place, pipeline, table, generation, replace=True)
     return lakes.open_for_writing(spark, place, pipeline)
 
 

@@ -18,8 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill import evolution, ledger, silver, tables
-from tidemill import lake as lakes
+from tidemill import evolution, ledger, making, silver, tables
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
@@ -128,7 +127,7 @@ def state(lake: Lake, name: str, spec: str) -> dict[str, Any]:
     return (
         found
         if found.get("spec") == spec
-        else {"spec": spec, "done": 0, "id": lakes.new_generation()}
+        else {"spec": spec, "done": 0, "id": making.new_generation()}
     )
 
 
@@ -155,4 +154,4 @@ def forget(lake: Lake, view: FeatureView) -> None:
     lake.spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{STATE}')")
     hours = tables.hours(view)
     if lake.spark.catalog.tableExists(hours.name):
-        lakes.create(lake.spark, lake.place, lake.pipeline, hours, lake.generation, replace=True)
+        making.create(lake.spark, lake.place, lake.pipeline, hours, lake.generation, replace=True)

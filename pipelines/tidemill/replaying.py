@@ -21,8 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill import lake as lakes
-from tidemill import quality, replays, tables
+from tidemill import making, quality, replays, tables
 from tidemill.errors import InputError, UsageError
 from tidemill.failpoints import reach
 from tidemill.features.definition import PipelineDefinition
@@ -217,7 +216,7 @@ def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
     declared = replays.table(lake.pipeline)
     if not lake.has(declared.name):
         try:
-            lakes.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
+            making.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
         except PySparkException:
             if not lake.has(declared.name):  # another replay, on a catalog, may have made it now
                 raise

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tidemill.lake import Lake, new_generation
+from tidemill.lake import Lake
+from tidemill.making import new_generation
 from tidemill.quality import checkpoint, checks, results
 from tidemill.settings import Clock
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tidemill import lake as lakes
-from tidemill import lock
+from tidemill import lock, making
 from tidemill.errors import LakeError
 from tidemill.lake import Lake
 from tidemill.quality.checkpoint import Check
@@ -72,7 +72,7 @@ def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: flo
     declared = table()
     with _alone(lake, wait):
         if not lake.has(declared.name):
-            lakes.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
+            making.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
         elif not lake.spark.catalog.tableExists(declared.name):  # another gate has just made it
             lakes.register(lake.spark, lake.place)
         schema: StructType = lake.spark.table(declared.name).schema
@@ -101,7 +101,7 @@ def _alone(lake: Lake, wait: float) -> Iterator[None]:
 
 
 def _refuse_other(lake: Lake) -> None:
-    if found := lakes.difference(lake.spark, table()):
+    if found := making.difference(lake.spark, table()):
         raise LakeError(
             f"is not as this version makes it: {found}",
             where=table().name,
