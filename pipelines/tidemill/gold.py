@@ -13,7 +13,6 @@ for every version with a ledger, whatever died when.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,11 +22,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from tidemill import hours, ledger, tables, ways
+from tidemill import hours, ledger, merging, tables, ways
 from tidemill.binding import ask
 from tidemill.errors import LedgerError
 from tidemill.failpoints import reach
@@ -35,7 +32,7 @@ from tidemill.features import FeatureView
 from tidemill.hours import Hours
 from tidemill.lake import Lake
 from tidemill.ledger import Commit, Standing
-from tidemill.making import difference, make_views
+from tidemill.making import difference
 from tidemill.settings import iso
 from tidemill.silver import cached
 from tidemill.statements import statement
@@ -282,66 +279,18 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed
     first."""
     started = time.monotonic()
     if aim.standing.distrust and difference(lake.spark, tables.features(view)):
-        return _write_anew(lake, view, aim)
+        rows = _over_horizon("anew", lake, view, aim.as_of, aim.batch, None)
+        told = {**_told(lake, view, aim), "seconds": aim.spent}
+        return merging.write_anew(lake, view, rows, told)
     with changed_by(lake, view, aim) as changed:
         changed.createOrReplaceTempView(f"{view.name}_changes")
         counts: dict[str, int] = dict(changed.groupBy("__action").count().collect())
         reach("refresh.changes_computed")
         seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
         told = {**_told(lake, view, aim), "seconds": seconds}
-        done = _merge(lake, view, counts, aim.as_of, told)
+        done = merging.merge(lake, view, counts, aim.as_of, told)
     reach("refresh.merged")
     return done
-
-
-def _write_anew(lake: Lake, view: FeatureView, aim: _Aim) -> int | None:
-    """Write gold with the columns that the view declares now, every row, in one commit; readers see
-    the old columns until then. None when another refresh took the number, or the table, first."""
-    started, table = time.monotonic(), tables.features(view)
-    rows = _over_horizon("anew", lake, view, aim.as_of, aim.batch, None)
-    comments = {column.name: column.comment for column in table.columns}
-    named = (F.col(n).alias(n, metadata={"comment": comments[n]}) for n in table.column_names)
-    with cached(rows.select(*named)) as whole:
-        changed = whole.count()
-        seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
-        told: dict[str, Any] = {**_told(lake, view, aim), "seconds": seconds, "changed": changed}
-        writer = whole.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        writer = writer.option("userMetadata", json.dumps(told))
-        writer = writer.option("txnAppId", lake.app_id(table)).option("txnVersion", told["refresh"])
-        try:
-            writer.saveAsTable(table.name)
-        except PySparkException as error:
-            if not lost_race(error):
-                raise
-            return None
-    newest = lake.commits(table.name, 1)[0].ledger or {}
-    if newest.get("refresh") != told["refresh"] or newest.get("definition") != view.definition:
-        return None
-    make_views(lake.spark, lake.pipeline)
-    return changed
-
-
-def _merge(
-    lake: Lake,
-    view: FeatureView,
-    counts: Mapping[str, int],
-    as_of: datetime,
-    told: Mapping[str, Any],
-) -> int | None:
-    """MERGE the view `<view>_changes`, of which `counts` tells the rows by action, with `told` as
-    the commit's ledger; yield the keys changed, None when another took the refresh number, or
-    changed the table, first."""
-    told = {**told, "changed": sum(counts.values())}
-    text = statement("merge", view, clauses=counts.keys() or {"insert"})
-    txn = (lake.app_id(tables.features(view)), int(told["refresh"]))
-    with ledger.told(lake.spark, told, txn):
-        try:
-            merged = ask(lake.spark, text, {"as_of": as_of}).collect()
-        except PySparkException as error:
-            if not lost_race(error):
-                raise
-            return None
-    return told["changed"] if merged else None
 
 
 def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
@@ -362,13 +311,7 @@ def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
             "seconds": {},
             ledger.UPKEEP: f"removed {counts['delete']} keys empty since {iso(before)}",
         }
-        return _merge(lake, view, counts, there.as_of, told) if counts["delete"] else 0
-
-
-def lost_race(error: PySparkException) -> bool:
-    """Tell whether another commit came first: by its condition, or as Delta's Python words it."""
-    condition = error.getCondition() or ""
-    return condition.startswith("DELTA_CONCURRENT") or "[DELTA_CONCURRENT" in str(error)
+        return merging.merge(lake, view, counts, there.as_of, told) if counts["delete"] else 0
 
 
 def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:

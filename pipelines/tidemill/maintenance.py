@@ -28,7 +28,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from tidemill import gold, hours, ledger, metrics, silver, stateful, tables
+from tidemill import gold, hours, ledger, merging, metrics, silver, stateful, tables
 from tidemill.batches import BatchRow
 from tidemill.binding import ask
 from tidemill.features import FeatureView
@@ -110,7 +110,7 @@ def _run(step: Step) -> str:
     try:
         return step.run()
     except PySparkException as error:
-        if not gold.lost_race(error):
+        if not merging.lost_race(error):
             raise
         return "another write came first; left for the next time"
 

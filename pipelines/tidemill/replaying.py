@@ -26,8 +26,8 @@ from tidemill.errors import InputError, UsageError
 from tidemill.failpoints import reach
 from tidemill.features.definition import PipelineDefinition
 from tidemill.features.suggest import did_you_mean
-from tidemill.gold import lost_race
 from tidemill.lake import Lake
+from tidemill.merging import lost_race
 from tidemill.settings import Clock
 from tidemill.statements import statement
 
