@@ -161,12 +161,13 @@ def _late(late: Numbers) -> str:
         for name in ("half_within", "p95_within")
     )
     rows = [[n, c] for n, c in zip(_LATE, late["classes"].values(), strict=True)]
+    counted = any(events for _, events in rows)
+    told = f" Half came {half}, 95 of 100 {high}; the latest {span(late['most'])} late."
     return section(
         "Lateness",
-        f"From event time to arrival, of accepted events. Half came {half}, 95 of 100 {high}; the "
-        f"latest {span(late['most'])} late.",
+        "From event time to arrival, of accepted events." + (told if counted else ""),
         ["at most", "events"],
-        rows if any(events for _, events in rows) else [],
+        rows if counted else [],
         kind="bar",
         empty="No lateness is known: no event was accepted since it is counted.",
     )
