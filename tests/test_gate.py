@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from command_line import call
@@ -14,7 +16,7 @@ from runs import Small, reading
 from tidemill import lock
 from tidemill.features import FeatureView, aggregate, count
 from tidemill.features.definition import load
-from tidemill.quality import checks
+from tidemill.quality import checkpoint, checks
 
 Files = set[str]
 
@@ -142,3 +144,19 @@ def test_windows_inside_one_another() -> None:
         ("ok_bool_and_1h", "ok_bool_and_1d"),
         ("count_2h_1d_ago", "count_1h_1d_ago"),
     }
+
+
+def test_compute_that_keeps_no_frames_is_taken_as_it_is() -> None:
+    class Frame:
+        def __init__(self, why: str) -> None:
+            self.why = why
+
+        def persist(self) -> None:
+            raise PySparkException(self.why)
+
+    serverless: Any = Frame("[NOT_SUPPORTED_WITH_SERVERLESS] PERSIST TABLE is not supported")
+    with checkpoint.kept(serverless):
+        pass
+    broken: Any = Frame("the disk is gone")
+    with pytest.raises(PySparkException, match="disk"), checkpoint.kept(broken):
+        pass

@@ -9,17 +9,18 @@ The context is made for one run and kept in memory: nothing is written but the d
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from tidemill.errors import RunError
 from tidemill.quality.checks import Asset
 from tidemill.quality.expectations import Expectation, gx
-from tidemill.silver import cached
 
 EXAMPLES = 3
 SITE = "tidemill"
@@ -57,11 +58,27 @@ def checked(assets: Iterable[Asset], run: str, docs: Path | None) -> list[Check]
             "unexpected_index_column_names": [*asset.key],
             "partial_unexpected_count": EXAMPLES,
         }
-        with cached(asset.frame):
+        with kept(asset.frame):
             found += [_check(asset, result) for result in _run(context, asset, run, wanted)]
     if docs is not None:
         context.build_data_docs(site_names=[SITE])
     return found
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[None]:
+    """Keep a frame while it is read more than once, where the compute can: serverless cannot."""
+    try:
+        frame.persist()
+    except PySparkException as error:
+        if "SERVERLESS" not in (error.getCondition() or str(error)):
+            raise
+        yield
+        return
+    try:
+        yield
+    finally:
+        frame.unpersist()
 
 
 def _context() -> Any:
