@@ -43,6 +43,8 @@ CONF = {
     # With 2 shuffle partitions there is nothing to adapt, and each stage would be planned again.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # A stream that cannot be stopped is an error, not a process that never ends.
+    "spark.sql.streaming.stopTimeout": "180s",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1",
