@@ -158,6 +158,8 @@ class Lakes:
     def open(self, root: Path, clock: Clock | None = None, **words: object) -> TestLake:
         if "follows" in words:
             words["clock"] = words.pop("follows")
+        if "views" in words:  # the rules of the shipped file are of the shipped fields
+            words = {"quality": {}, **words}
         definition: PipelineDefinition = load("engagement").overridden(words)
         lake = lakes.open_for_writing(self.spark, Place(root), definition)
         return TestLake(lake, clock or Clock(NOW))

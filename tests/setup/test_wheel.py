@@ -90,7 +90,7 @@ def test_contents(wheel: Path) -> None:
     templates = {f"templates/{name}" for name in files("pipelines/tidemill/templates", "*")}
     assert {"templates/pipeline.yaml", "templates/report.html"} <= templates <= inside
     assert "bundle/bundle.schema.json" in inside
-    known = r"\.(py|sql|yaml|schema\.json)$|^py\.typed$"
+    known = r"\.(py|sql|ya?ml|schema\.json)$|^py\.typed$"
     assert not {name for name in inside - templates if not re.search(known, name)}
 
 
