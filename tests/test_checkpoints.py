@@ -13,7 +13,7 @@ from command_line import Answer, call
 from lakes import Event, Lakes, TestLake, at
 from runs import STREAM_TABLES, Small, check_whole, reading, records_of, versions, write_file
 from tidemill import checkpoints, failpoints, ledger, pipeline, tables
-from tidemill import lake as lake_module
+from tidemill import making
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import CheckpointError, LakeError
 from tidemill.sources.files import Files
@@ -206,7 +206,7 @@ def test_a_rebuild_that_is_cut_off_between_two_tables(
 ) -> None:
     """Tables of two generations are never paired: everybody is told, a second rebuild mends it."""
     root = small.copy(tmp_path / "lake")
-    make, made = lake_module.create, []
+    make, made = making.create, []
 
     def make_two(*words, **more) -> None:
         if len(made) == 2:
@@ -214,7 +214,7 @@ def test_a_rebuild_that_is_cut_off_between_two_tables(
         made.append(make(*words, **more))
 
     with monkeypatch.context() as dying:
-        dying.setattr(lake_module, "create", make_two)
+        dying.setattr(making, "create", make_two)
         assert rebuild(root).code == 3
     for told in (run(small, root), call("reconcile", "engagement", "--root", root, "--json")):
         assert told.code == 2
