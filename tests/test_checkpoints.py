@@ -12,8 +12,7 @@ import oracle
 from command_line import Answer, call
 from lakes import Event, Lakes, TestLake, at
 from runs import STREAM_TABLES, Small, check_whole, reading, records_of, versions, write_file
-from tidemill import checkpoints, failpoints, ledger, pipeline, tables
-from tidemill import making
+from tidemill import checkpoints, failpoints, ledger, making, pipeline, tables
 from tidemill.checkpoints import Checkpoint
 from tidemill.errors import CheckpointError, LakeError
 from tidemill.sources.files import Files
