@@ -20,6 +20,7 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from tidemill import tables
+from tidemill.binding import quoted
 from tidemill.errors import LakeError
 from tidemill.features import Feature, FeatureView
 from tidemill.features.columns import partials_of
@@ -179,12 +180,6 @@ def tell(spark: SparkSession, name: str, said: Mapping[str, str]) -> None:
     """Write properties of a table."""
     listed = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in said.items())
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({listed})")
-
-
-def quoted(text: str) -> str:
-    """Yield a text as a SQL literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def refuse(pipeline: str, found: Change) -> None:

@@ -24,7 +24,7 @@ from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Partial
 from tidemill.features.suggest import did_you_mean
 from tidemill.lake import Lake
-from tidemill.settings import EPOCH, iso
+from tidemill.settings import EPOCH, exact, iso
 from tidemill.statements import statement
 from tidemill.writers import last_writer
 
@@ -233,8 +233,7 @@ def _holds(partial: Partial, value: Any) -> bool:
 def plain(value: Any) -> Any:
     """Yield a value as JSON has it; bytes, which nobody reads, by how many there are."""
     if isinstance(value, datetime):
-        moment = value.astimezone(timezone.utc)
-        return moment.isoformat().replace("+00:00", "Z") if moment.microsecond else iso(moment)
+        return exact(value)
     if isinstance(value, date | Decimal):
         return str(value)
     if isinstance(value, bytes | bytearray):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from tidemill.errors import UsageError
 from tidemill.features.definition import PipelineDefinition
 from tidemill.features.suggest import did_you_mean
 from tidemill.opening import Opening, open_for_questions
-from tidemill.settings import iso
+from tidemill.settings import exact
 from tidemill.statements import FOLDER
 
 READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
@@ -105,7 +105,7 @@ def ask(
 def _plain(value: Any) -> Any:
     """Yield a value as JSON has it; a decimal stays one until it is printed."""
     if isinstance(value, datetime):
-        return _moment(value)
+        return exact(value)
     if isinstance(value, date):
         return str(value)
     if isinstance(value, dict):
@@ -113,8 +113,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return value if isinstance(value, str | int | float | bool | Decimal | None) else str(value)
-
-
-def _moment(value: datetime) -> str:
-    moment = value.astimezone(timezone.utc)
-    return moment.isoformat().replace("+00:00", "Z") if moment.microsecond else iso(moment)

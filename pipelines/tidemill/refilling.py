@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill import evolution, ledger, making, silver, tables
+from tidemill.binding import literal, quoted
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.lake import Lake
-from tidemill.settings import iso
 
 STATE = "tidemill.rebuild"
 DAY = timedelta(days=1)
@@ -36,7 +36,7 @@ def make_room(lake: Lake, view: FeatureView, partials: Sequence[str]) -> None:
     declared = {column.name: column for column in tables.buckets(view).columns}
     new = [declared[partial] for partial in partials if partial not in there]
     if new:
-        listed = ", ".join(f"{c.name} {c.type} COMMENT {evolution.quoted(c.comment)}" for c in new)
+        listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in new)
         lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
     old = [partial for partial in partials if partial in there]
     if old:
@@ -98,20 +98,15 @@ def check_part(view: FeatureView, keys: Sequence[Mapping[str, str]]) -> None:
 
 def condition(day: datetime, keys: Sequence[Mapping[str, str]], since: datetime | None) -> str:
     """Yield the SQL condition of the bucket rows to replace within a day."""
-    parts = [f"bucket_hour >= {_time(day)}", f"bucket_hour < {_time(day + DAY)}"]
+    parts = [f"bucket_hour >= {literal(day)}", f"bucket_hour < {literal(day + DAY)}"]
     if since:
-        parts.append(f"bucket_start >= {_time(since)}")
+        parts.append(f"bucket_start >= {literal(since)}")
     if keys:
         each = (
-            " AND ".join(f"{name} = {evolution.quoted(value)}" for name, value in key.items())
-            for key in keys
+            " AND ".join(f"{name} = {quoted(value)}" for name, value in key.items()) for key in keys
         )
         parts.append(f"({' OR '.join(f'({one})' for one in each)})")
     return " AND ".join(parts)
-
-
-def _time(at: datetime) -> str:
-    return f"TIMESTAMP '{iso(at)}'"
 
 
 def newest_event_batch(lake: Lake) -> int:

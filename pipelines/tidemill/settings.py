@@ -94,3 +94,9 @@ def whole_minute(text: str, *, where: str) -> datetime:
 def iso(time: datetime) -> str:
     """Yield a UTC time as `2026-11-21T10:05:00Z`."""
     return f"{time.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def exact(time: datetime) -> str:
+    """Yield a UTC time as `iso` does, with the fraction of its second where it has one."""
+    moment = time.astimezone(timezone.utc)
+    return moment.isoformat().replace("+00:00", "Z") if moment.microsecond else iso(moment)

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
+from tidemill.binding import quoted
 from tidemill.features.definition import PipelineDefinition
 from tidemill.quality.record import Field, event_time, fields, parsed, value
 from tidemill.quality.rules import Range, Rule, rules
@@ -157,9 +158,3 @@ def _is_plain_text(field: Field, by_reason: Mapping[str, Rule]) -> str:
 
 def _listed(values: Iterable[str]) -> str:
     return ", ".join(map(quoted, values))
-
-
-def quoted(text: str) -> str:
-    """Yield a text as a SQL literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
