@@ -59,9 +59,7 @@ def _tables(lake: Lake, view: FeatureView) -> Iterator[Table]:
     """Yield the tables that the view is made of, in the order of the flow, those that are there."""
     pipeline = lake.pipeline
     yield from (tables.bronze(pipeline), tables.quarantine(pipeline), tables.events(pipeline))
-    for table in (tables.buckets(view), tables.hours(view), tables.arrivals(view)):
-        if lake.spark.catalog.tableExists(table.name):
-            yield table
+    yield from lake.known((tables.buckets(view), tables.hours(view), tables.arrivals(view)))
     yield from (tables.features(view), tables.batches())
 
 

@@ -19,9 +19,8 @@ from tidemill import evolution, ledger
 from tidemill.batches import Flow, Reader
 from tidemill.lake import checkpoint_root
 from tidemill.ledger import RECENT, Commit
+from tidemill.making import OWNER
 from tidemill.settings import Place
-
-OWNER = "tidemill.pipeline"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tidemill import tables
 from tidemill.lake import Lake
 from tidemill.tables import Table
 
@@ -24,22 +23,16 @@ def tables_of(lake: Lake) -> list[dict[str, Any]]:
     A file is small under 16 MB beside another such file of its partition: the two could be one.
     None where it cannot be told.
     """
-    return [_health(lake, table) for table in _there(lake)]
-
-
-def _there(lake: Lake) -> list[Table]:
-    hours = [tables.hours(view) for view in lake.pipeline.views]
-    made = [table for table in hours if lake.spark.catalog.tableExists(table.name)]
-    return [*tables.of(lake.pipeline), *made]
+    return [_health(lake, table) for table in lake.tables()]
 
 
 def _health(lake: Lake, table: Table) -> dict[str, Any]:
     detail = lake.spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]
     found = {"table": table.name, "files": detail["numFiles"], "bytes": detail["sizeInBytes"]}
-    place = lake.place
-    if place.catalog or not place.root:
+    root = lake.place.folder
+    if root is None:
         return {**found, "small_files": None, "log_files": None, "log_bytes": None}
-    folder = place.root / table.name
+    folder = root / table.name
     log = [path.stat().st_size for path in (folder / "_delta_log").glob("*.*")]
     small = small_files(folder, lake.spark.table(table.name).inputFiles())
     return {**found, "small_files": small, "log_files": len(log), "log_bytes": sum(log)}

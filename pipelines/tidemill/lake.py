@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,11 @@ from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.definition import PipelineDefinition
 from tidemill.ledger import RECENT, Commit
-from tidemill.making import GENERATION, create, difference, make_views, new_generation
+from tidemill.making import GENERATION, OWNER, create, difference, make_views, new_generation
 from tidemill.settings import Place
 from tidemill.tables import FORMAT, Table
 
 MARKER = "_tidemill.json"
-_SHIPPED_COUNTS = {"select_count", "highlight_count", "view_count"}
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ class Lake:
         return ledger.of_log(log, limit) if log else ledger.commits(self.spark, table, limit)
 
     def _log(self, table: str) -> Path | None:
-        place = self.place
-        return None if place.catalog or not place.root else place.root / table / "_delta_log"
+        root = self.place.folder
+        return root and root / table / "_delta_log"
 
     def checkpoint(self, query: str) -> Checkpoint:
         """Yield the checkpoint of `land`, `clean`, `feature` or a view's state."""
@@ -81,6 +80,15 @@ class Lake:
     def holds(self, *found: Table) -> bool:
         """Tell whether any of the tables has rows or appends of this generation."""
         return any(self._holds(table.name) for table in found)
+
+    def tables(self) -> list[Table]:
+        """Yield the pipeline's tables in the order of the flow, then the hour buckets where there
+        are."""
+        return [*tables.of(self.pipeline), *self.known(map(tables.hours, self.pipeline.views))]
+
+    def known(self, wanted: Iterable[Table]) -> list[Table]:
+        """Yield those of the tables that the session's catalog knows."""
+        return [table for table in wanted if self.spark.catalog.tableExists(table.name)]
 
     def has(self, table: str) -> bool:
         """Tell whether the lake has a table, without a query where it is a folder."""
@@ -113,9 +121,9 @@ def checkpoint_root(place: Place) -> Path:
 
 def prepare_root(place: Place) -> None:
     """Make the folder of a new lake, or check that the folder is one; needs no Spark."""
-    if place.catalog or not place.root:
+    root = place.folder
+    if root is None:
         return
-    root = place.root
     try:
         root.mkdir(parents=True, exist_ok=True)
         if not (root / MARKER).exists():
@@ -130,15 +138,16 @@ def prepare_root(place: Place) -> None:
 
 def check_root(place: Place) -> None:
     """Refuse a folder that is no lake; for those who only read."""
-    if place.catalog or not place.root:
+    root = place.folder
+    if root is None:
         return
-    if not (place.root / MARKER).is_file():
+    if not (root / MARKER).is_file():
         raise LakeError(
-            "is no lake" if place.root.exists() else "does not exist",
-            where=str(place.root),
+            "is no lake" if root.exists() else "does not exist",
+            where=str(root),
             expected="--root of a lake that `tidemill demo` or `tidemill run` made",
         )
-    _check_format(place.root)
+    _check_format(root)
 
 
 def _check_format(root: Path) -> None:
@@ -226,8 +235,7 @@ def _settle(lake: Lake, view: FeatureView) -> None:
     found = evolution.change(lake.spark, view)
     evolution.refuse(lake.pipeline.pipeline, found)
     evolution.settle(lake.spark, view, found)
-    hours = tables.hours(view)
-    again = [hours] if lake.spark.catalog.tableExists(hours.name) else []
+    again = lake.known([tables.hours(view)])
     if lake.pipeline.engine == "stateful":
         again.append(tables.features(view))
     for table in again:
@@ -279,7 +287,7 @@ def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> 
 def _check_owner(
     place: Place, pipeline: PipelineDefinition, table: Table, properties: Mapping[str, str]
 ) -> None:
-    owner = properties.get("tidemill.pipeline", "")
+    owner = properties.get(OWNER, "")
     if owner != pipeline.pipeline and table != tables.batches():
         raise LakeError(
             f"table {table.name} belongs to pipeline {owner!r}",

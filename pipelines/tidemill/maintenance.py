@@ -162,7 +162,7 @@ def _hours(lake: Lake, view: FeatureView) -> Iterator[Step]:
 def _expire(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
     history = lake.pipeline.history
     before = (as_of - lake.pipeline.kept_of(view)).replace(minute=0)
-    for table in _present(lake, [tables.buckets(view), tables.hours(view)]):
+    for table in lake.known([tables.buckets(view), tables.hours(view)]):
         (column,) = table.partitioned_by
         edge = _text(column, before)
         old = [value for value in _files(lake, table) if value < edge]
@@ -224,7 +224,7 @@ def _empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
 
 
 def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
-    for table in _all(lake):
+    for table in lake.tables():
         if not table.partitioned_by:
             if "updated_at" in table.statistics:
                 yield from _cluster(lake, table)
@@ -275,7 +275,7 @@ def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
     }
     declared = lake.pipeline.maintenance
     retention = duration(declared.retention) if declared else LEAST_RETENTION
-    for table in _all(lake):
+    for table in lake.tables():
         kept, why = retention, "the retention"
         needed = _needed(lake, table, readers.get(table.name))
         if needed > kept:
@@ -321,15 +321,6 @@ def _tidy(lake: Lake, clock: Clock) -> Iterator[Step]:
 
 
 # -- what there is -------------------------------------------------------------------------------
-
-
-def _all(lake: Lake) -> list[Table]:
-    made = [tables.hours(view) for view in lake.pipeline.views]
-    return [*tables.of(lake.pipeline), *_present(lake, made)]
-
-
-def _present(lake: Lake, wanted: Iterable[Table]) -> list[Table]:
-    return [table for table in wanted if lake.spark.catalog.tableExists(table.name)]
 
 
 def _files(lake: Lake, table: Table) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ from tidemill.statements import functions, statement
 from tidemill.tables import FORMAT, Table
 
 GENERATION = "tidemill.generation"
+OWNER = "tidemill.pipeline"
 _SHIPPED_COUNTS = {"select_count", "highlight_count", "view_count"}
 
 
@@ -33,11 +34,12 @@ def create(
     replace: bool = False,
 ) -> None:
     """Make the table as declared; with `replace`, empty and in one commit, its history kept."""
-    folder = None if place.catalog or not place.root else place.root / table.name
+    root = place.folder
+    folder = root and root / table.name
     properties = {
         "tidemill.format": FORMAT,
         GENERATION: generation if table.generational else new_generation(),
-        "tidemill.pipeline": pipeline.pipeline,
+        OWNER: pipeline.pipeline,
     }
     keyed = bool(place.catalog) and on_databricks()
     spark.sql(ddl.create(table, properties, folder=folder, replace=replace, keyed=keyed))

@@ -46,10 +46,11 @@ def writing(opening: Opening, command: str) -> Iterator[lock.WriteLock | None]:
     """Hold the lake for writing; a catalog needs no lock, its commits are safe between
     processes."""
     lakes.prepare_root(opening.place)
-    if opening.place.catalog or opening.place.root is None:
+    root = opening.place.folder
+    if root is None:
         yield None
         return
-    with lock.hold(opening.place.root, command, opening.wait) as held:
+    with lock.hold(root, command, opening.wait) as held:
         yield held
 
 

@@ -8,6 +8,7 @@ count again what they plot, and how an analyst gets at gold from a laptop.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import SetupError
@@ -32,27 +33,23 @@ def connect(lake: Lake, *names: str) -> duckdb.DuckDBPyConnection:
 def changes(lake: Lake, name: str, version: int) -> Any:
     """Yield the table's change data feed since a version, in Arrow; a connection registers it."""
     _require()
-    if not _is_folder(lake):
+    if lake.place.folder is None:
         return lake.spark.sql(f"SELECT * FROM table_changes('{name}', {version})").toArrow()
     import pyarrow
 
-    return pyarrow.table(_delta(lake, name).load_cdf(starting_version=version))
+    return pyarrow.table(_delta(lake.place.folder / name).load_cdf(starting_version=version))
 
 
 def _table(lake: Lake, name: str) -> Any:
-    if not _is_folder(lake):
+    if lake.place.folder is None:
         return lake.spark.table(name).toArrow()
-    return _delta(lake, name).to_pyarrow_dataset()
+    return _delta(lake.place.folder / name).to_pyarrow_dataset()
 
 
-def _delta(lake: Lake, name: str) -> Any:
+def _delta(folder: Path) -> Any:
     from deltalake import DeltaTable
 
-    return DeltaTable(str(lake.place.root / name))  # type: ignore[operator]
-
-
-def _is_folder(lake: Lake) -> bool:
-    return lake.place.catalog is None
+    return DeltaTable(str(folder))
 
 
 def _require() -> None:

@@ -34,6 +34,11 @@ class Place:
             return cls(root, catalog, schema)
         return cls(Path(root or os.environ.get("TIDEMILL_ROOT") or "lake").absolute())
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder that holds the tables; None where a catalog does."""
+        return None if self.catalog else self.root
+
     def __str__(self) -> str:
         """Yield the place as messages name it."""
         return f"{self.catalog}.{self.schema}" if self.catalog else str(self.root)

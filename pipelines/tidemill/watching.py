@@ -89,7 +89,7 @@ def frame(place: Place, watched: Sequence[Watched], clock: Clock) -> Frame:
     return {
         "at": iso(now),
         "lake": str(place),
-        "writer": lock.holder(place.root) if place.root and not place.catalog else None,
+        "writer": lock.holder(place.folder) if place.folder else None,
         "pipelines": [
             {"pipeline": one.flow.pipeline, "queries": list(one.queries(now))} for one in watched
         ],

@@ -66,9 +66,9 @@ def _flows(place: Place, memory: str, verbose: bool) -> Any:
     require_spark()
     from tidemill import finding, lake
 
-    if not place.catalog and place.root:
+    if place.folder:
         lake.check_root(place)
-        return finding.flows(finding.Folder(place.root), place)
+        return finding.flows(finding.Folder(place.folder), place)
     spark = opening_of(place, "0s", memory, verbose).session()
     lake.register(spark, place)
     return finding.flows(finding.Schema(spark), place)

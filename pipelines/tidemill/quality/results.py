@@ -83,8 +83,8 @@ def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: flo
 
 def folder(lake: Lake) -> Path | None:
     """Yield the gate's own folder in a lake's folder; None for a catalog."""
-    place = lake.place
-    return None if place.catalog or not place.root else place.root / FOLDER
+    root = lake.place.folder
+    return root and root / FOLDER
 
 
 @contextmanager
