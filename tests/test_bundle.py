@@ -11,14 +11,13 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 from pyspark.sql import SparkSession
 
 import deltalog
@@ -29,7 +28,6 @@ from tidemill import bundle as bundles
 from tidemill.bundle import cron, sql, tasks, writers
 from tidemill.bundle.project import items
 from tidemill.bundle.references import Target
-from tidemill.cli import app, deploying
 from tidemill.cli.deploying import refused
 from tidemill.errors import SetupError
 from tidemill.settings import Place
@@ -39,7 +37,6 @@ pytestmark = pytest.mark.bundle
 ROOT = Path(__file__).parents[1]
 FILES = ("databricks.yml", "resources", "pyproject.toml", "conf", ".dbx")
 BUNDLE = bundles.read(ROOT)
-LATER = {"quality", "report"} - set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -52,13 +49,8 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def known(words: Sequence[str]) -> str | None:
-    """Why the command line refuses words; a command that is not merged yet takes any."""
-    return None if words[0] in LATER else refused(words)
-
-
 def found_in(folder: Path) -> list[bundles.Finding]:
-    return bundles.check(bundles.read(folder), known)
+    return bundles.check(bundles.read(folder), refused)
 
 
 # -- the shipped bundle --------------------------------------------------------------------------
@@ -68,8 +60,7 @@ def test_nothing_is_wrong_in_the_bundle() -> None:
     assert list(map(str, found_in(ROOT))) == []
 
 
-def test_the_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deploying, "refused", known)
+def test_the_command_says_so() -> None:
     answer = call("bundle", "check", "--folder", ROOT, "--no-sql", "--json")
     assert (answer.code, answer.json["findings"]) == (0, [])
     assert answer.json["targets"] == ["dev", "staging", "prod"]
@@ -437,8 +428,7 @@ def test_the_command_runs_the_sql_too(copied: Path, spark: SparkSession) -> None
     answer = call("bundle", "check", "--folder", copied, "--json")
     assert answer.code == 1
     files = [finding["file"] for finding in answer.json["findings"]]
-    assert DASHBOARD in files
-    assert LATER or files == [DASHBOARD]
+    assert files == [DASHBOARD]
 
 
 # -- each task's command line, on a lake of this machine -----------------------------------------
@@ -499,17 +489,14 @@ def test_the_scheduled_job_runs_here(deployed: Deployed, spark: SparkSession) ->
     commands = deployed.words("features_scheduled")
     assert list(commands) == ["run", "quality", "maintain", "report"]
     for key, words in commands.items():
-        if words[0] not in LATER:
-            assert_done(call(*words), key)
+        assert_done(call(*words), key)
     assert deployed.features(spark) == {"p1": 1}
-    report = deployed.folder / "reports" / "engagement.html"
-    assert report.is_file() or "report" in LATER
+    assert (deployed.folder / "reports" / "engagement.html").is_file()
 
 
 def test_the_audit_runs_here(deployed: Deployed) -> None:
     for key, words in deployed.words("features_audit").items():
-        if words[0] not in LATER:
-            assert_done(call(*words), key)
+        assert_done(call(*words), key)
 
 
 @pytest.mark.stream
@@ -530,7 +517,7 @@ def end_after(table: Path, version: int) -> None:
     batch ends first."""
     limit = time.monotonic() + 120
     while deltalog.newest(table) <= version and time.monotonic() < limit:
-        time.sleep(0.2)
+        time.sleep(0.2)  # a table tells of its commits only when asked
     os.kill(os.getpid(), signal.SIGTERM)
 
 

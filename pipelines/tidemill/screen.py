@@ -141,5 +141,5 @@ def _key(seconds: float) -> str:
 
 
 def _no_key(seconds: float) -> str:
-    time.sleep(seconds)
+    time.sleep(seconds)  # without a terminal there is no key to wait for
     return ""

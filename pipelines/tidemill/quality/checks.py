@@ -11,7 +11,7 @@ of the aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -46,7 +46,8 @@ class Asset:
 def assets(lake: Lake, clock: Clock, earlier: Sequence[float]) -> Iterator[Asset]:
     """Yield what is validated; `earlier` are the events an hour of earlier runs."""
     pipeline = lake.pipeline
-    newest = max(filter(None, (_newest(lake, view) for view in pipeline.views)), default=None)
+    held = {view.name: silver.bucketed(lake, view) for view in pipeline.views}
+    newest = max(filter(None, (there.newest for there in held.values())), default=None)
     events = _recent(lake, tables.events(pipeline).name, "event_hour", newest)
     once = _expect("ColumnValuesToBeUnique", "record_id:once", column="record_id")
     suite = [*event_suite(pipeline), once]
@@ -54,11 +55,7 @@ def assets(lake: Lake, clock: Clock, earlier: Sequence[float]) -> Iterator[Asset
     for view in pipeline.views:
         yield _of_buckets(lake, view, newest)
         yield _of_gold(lake, view)
-    yield _of_pipeline(lake, clock, events, earlier)
-
-
-def _newest(lake: Lake, view: FeatureView) -> datetime | None:
-    return silver.bucketed(lake, view).newest
+    yield _of_pipeline(lake, clock, events, earlier, held)
 
 
 def _recent(lake: Lake, table: str, hour: str, newest: datetime | None) -> DataFrame:
@@ -134,14 +131,22 @@ def nested(view: FeatureView) -> Iterator[tuple[Column, Column]]:
             yield (longer, shorter) if longer.nested == "grows" else (shorter, longer)
 
 
-def _of_pipeline(lake: Lake, clock: Clock, events: DataFrame, earlier: Sequence[float]) -> Asset:
-    """Yield the asset of what one number says of the whole pipeline."""
+def _of_pipeline(
+    lake: Lake,
+    clock: Clock,
+    events: DataFrame,
+    earlier: Sequence[float],
+    held: Mapping[str, silver.Bucketed],
+) -> Asset:
+    """Yield the asset of what one number says of the whole pipeline; `held` is what the buckets of
+    each view held when the gate began."""
     gate, facts, suite = lake.pipeline.quality.gate, {}, []
     facts[EVENTS_PER_HOUR] = _per_hour(events)
     suite.append(_usual(earlier, gate.drift))
     for view in lake.pipeline.views:
         if gate.freshness is not None:
-            facts[name := f"{view.name}_seconds_behind"] = _behind(lake, view, clock)
+            there = held[view.name]
+            facts[name := f"{view.name}_seconds_behind"] = _behind(lake, view, there, clock)
             most = duration(gate.freshness).total_seconds()
             suite.append(_at_most(f"freshness:{view.name}", name, most))
         if gate.reconcile:
@@ -176,10 +181,9 @@ def _per_hour(events: DataFrame) -> float:
     return float(count / (seconds / HOUR.total_seconds() + 1)) if count else 0.0
 
 
-def _behind(lake: Lake, view: FeatureView, clock: Clock) -> float:
+def _behind(lake: Lake, view: FeatureView, there: silver.Bucketed, clock: Clock) -> float:
     """Yield by how many seconds gold is behind the newest event, or by the wall clock behind
     now."""
-    there = silver.bucketed(lake, view)
     end = silver.event_as_of(there, view)
     if end is None:
         return 0.0
