@@ -17,7 +17,7 @@ fresh AS (
 ),
 gold AS (
   SELECT *
-  FROM ${view}_features AS gold
+  FROM ${gold} AS gold
   LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_gold}
 )
 ${diff_statement}

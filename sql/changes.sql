@@ -6,6 +6,6 @@ WITH fresh AS (
 ${features_statement}
 ),
 gold AS (
-  SELECT * FROM ${view}_features
+  SELECT * FROM ${gold}
 )
 ${diff_statement}

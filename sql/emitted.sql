@@ -11,7 +11,7 @@ WITH fresh AS (
 ),
 gold AS (
   SELECT *
-  FROM ${view}_features AS gold
+  FROM ${gold} AS gold
   WHERE :whole OR EXISTS (SELECT 1 FROM ${view}_emitted AS moved WHERE ${moved_is_gold})
 )
 ${diff_statement}

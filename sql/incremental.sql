@@ -13,7 +13,7 @@ WITH summed AS (
       ${keys},
       ${term_names},
       1 AS __known
-    FROM ${view}_features AS gold
+    FROM ${gold} AS gold
     LEFT SEMI JOIN ${view}_moved AS moved ON ${moved_is_gold}
   )
   GROUP BY

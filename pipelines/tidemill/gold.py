@@ -126,7 +126,7 @@ def merge_emitted(
         assert goal is not None
         kept = there.kept_by_state
         reached = kept and goal == (there.as_of, there.batch)
-        if reached and _emitted_rows(lake, view, whole).isEmpty():
+        if reached and _emitted_rows(lake, view, there, whole).isEmpty():
             return None
         if not kept and not whole and not _never_refreshed(lake, view, there):
             raise _not_kept(view, there)
@@ -207,10 +207,14 @@ def changes(
     by_hours: Hours | None = None,
     *,
     strictly: bool = False,
+    version: int | None = None,
 ) -> DataFrame:
     """Yield the keys whose features differ from gold, with their new values and the action to
-    take; whole hours are read from `by_hours` where given. `strictly`: see `statement`."""
-    return _over_horizon("changes", lake, view, as_of, batch, by_hours, strictly=strictly)
+    take; whole hours are read from `by_hours` where given. `strictly` and `version`: see
+    `statement`."""
+    return _over_horizon(
+        "changes", lake, view, as_of, batch, by_hours, strictly=strictly, version=version
+    )
 
 
 def _over_horizon(
@@ -222,12 +226,13 @@ def _over_horizon(
     by_hours: Hours | None,
     *,
     strictly: bool = False,
+    version: int | None = None,
 ) -> DataFrame:
     args: dict[str, Any] = {"as_of": as_of, "batch": batch}
     if by_hours:
         hours.show(lake, view, by_hours)
         args["hours"] = by_hours.batch
-    text = statement(name, view, by_hours=bool(by_hours), strictly=strictly)
+    text = statement(name, view, by_hours=bool(by_hours), strictly=strictly, version=version)
     return ask(lake.spark, text, args)
 
 
@@ -249,29 +254,38 @@ def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch
 
 @contextmanager
 def _changed(lake: Lake, view: FeatureView, aim: _Aim) -> Iterator[DataFrame]:
-    """Yield the keys that differ, kept while they are read, computed the way that was chosen."""
+    """Yield the keys that differ, kept while they are read, computed the way that was chosen.
+
+    Gold is read at the version where it stands. Were it read as the newest, the MERGE's commit
+    would have Spark plan what is kept here once more, for nobody.
+    """
+    version = aim.standing.version
     if aim.way.mode == "recompute":
         strictly = bool(aim.way.why)
-        rows = changes(lake, view, aim.as_of, aim.batch, aim.hours, strictly=strictly)
+        rows = changes(
+            lake, view, aim.as_of, aim.batch, aim.hours, strictly=strictly, version=version
+        )
         with cached(rows) as changed:
             yield changed
         return
     with cached(moved(lake, view, aim.standing, aim.as_of, aim.batch)) as rows:
         rows.createOrReplaceTempView(f"{view.name}_moved")
         name = "incremental" if view.invertible else "affected"
-        with cached(_over_horizon(name, lake, view, aim.as_of, aim.batch, aim.hours)) as changed:
+        fresh = _over_horizon(name, lake, view, aim.as_of, aim.batch, aim.hours, version=version)
+        with cached(fresh) as changed:
             yield changed
 
 
 @contextmanager
 def _emitted(lake: Lake, view: FeatureView, aim: _Aim, *, whole: bool) -> Iterator[DataFrame]:
     """Yield the keys that the state emitted and gold does not hold so, kept while they are read."""
-    with cached(_emitted_rows(lake, view, whole)) as changed:
+    with cached(_emitted_rows(lake, view, aim.standing, whole)) as changed:
         yield changed
 
 
-def _emitted_rows(lake: Lake, view: FeatureView, whole: bool) -> DataFrame:
-    return ask(lake.spark, statement("emitted", view), {"whole": whole})
+def _emitted_rows(lake: Lake, view: FeatureView, there: Standing, whole: bool) -> DataFrame:
+    text = statement("emitted", view, version=there.version)
+    return ask(lake.spark, text, {"whole": whole})
 
 
 def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed) -> int | None:

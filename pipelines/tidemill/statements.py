@@ -43,6 +43,7 @@ def statement(
     by_hours: bool = False,
     strictly: bool = False,
     source: str | None = None,
+    version: int | None = None,
 ) -> str:
     """Yield the statement called `name`, finished for `view`.
 
@@ -50,7 +51,8 @@ def statement(
     all of them when it is None. With `by_hours` it reads hour buckets where it can, and takes one
     parameter more, `:hours` (see `horizon_by_hours`). `strictly`, a sketch differs when its value
     does, and not only when the events behind it do. `source` is the pipeline whose records it
-    reads, where it reads records; the view's namesake by default.
+    reads, where it reads records; the view's namesake by default. `version` is the one of gold
+    that it compares with; the newest by default.
     """
     head, *parts = _CLAUSE.split(_text(name))
     kept = [
@@ -58,7 +60,12 @@ def statement(
         for clause, text in zip(parts[::2], parts[1::2], strict=True)
         if clauses is None or clause in clauses
     ]
-    lists = {**_lists(view, by_hours, strictly), "source": source or view.name}
+    as_read = "" if version is None else f" VERSION AS OF {version}"  # no value can be bound there
+    lists = {
+        **_lists(view, by_hours, strictly),
+        "source": source or view.name,
+        "gold": f"{view.name}_features{as_read}",
+    }
     return Template("".join([head, *kept])).substitute(lists)
 
 
