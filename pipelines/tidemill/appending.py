@@ -100,7 +100,7 @@ def append(
         return Appended(before or told, written=False)
     metadata = {"generation": lake.generation, "batch": batch, "columns": columns(table), **told}
     (
-        rows.select(*table.column_names)
+        _in_order(rows.select(*table.column_names), table)
         .write.format("delta")
         .mode("append")
         .option("txnAppId", lake.app_id(table))
@@ -109,6 +109,14 @@ def append(
         .saveAsTable(table.name)
     )
     return Appended(metadata, written=True)
+
+
+def _in_order(rows: DataFrame, table: Table) -> DataFrame:
+    """Sort each task's rows as the table wishes; the writer, which sorts by partition, need not
+    then."""
+    if table.sorted_by is None:
+        return rows
+    return rows.sortWithinPartitions(*table.partitioned_by, table.sorted_by)
 
 
 def _from_rows(

@@ -245,7 +245,8 @@ def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
 def _compact(lake: Lake, table: Table, crowded: Iterable[str]) -> str:
     (column,) = table.partitioned_by
     values = ", ".join(f"'{value}'" for value in crowded)
-    return _optimized(lake, f"OPTIMIZE {table.name} WHERE {column} IN ({values})")
+    order = f" ZORDER BY ({table.sorted_by})" if table.sorted_by else ""
+    return _optimized(lake, f"OPTIMIZE {table.name} WHERE {column} IN ({values}){order}")
 
 
 def _cluster(lake: Lake, table: Table) -> Iterator[Step]:

@@ -35,6 +35,8 @@ CONF = {
     "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     # pandas writes timestamps in nanoseconds, which Spark otherwise refuses to read.
     "spark.sql.legacy.parquet.nanosAsLong": "true",
+    # Times with statistics in the files, by which a reader skips; Spark's own default has none.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A Delta snapshot is a 50-task stage by default.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",  # VACUUM: 10,000 tasks else

@@ -37,7 +37,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table as declared; `generational` ones are made again by a rebuild."""
+    """A Delta table as declared; `generational` ones are made again by a rebuild.
+
+    The rows of a file are in the order of `sorted_by`: who reads minutes skips the rest of an hour.
+    """
 
     name: str
     comment: str
@@ -47,6 +50,7 @@ class Table:
     properties: Mapping[str, str] = field(default_factory=dict)
     generational: bool = True
     primary_key: tuple[str, ...] = ()
+    sorted_by: str | None = None
 
     @property
     def column_names(self) -> list[str]:
@@ -140,6 +144,7 @@ def buckets(view: FeatureView) -> Table:
         ("bucket_hour",),
         ("bucket_start", "batch"),
         {**LEDGER_RETENTION, **told(view), VERSION: "1"},
+        sorted_by="bucket_start",
     )
 
 
