@@ -1,14 +1,17 @@
-"""What the benchmarks share: the machine, CPU and memory of this process and its JVM, tables,
-pictures."""
+"""What the benchmarks share: a folder, the machine, CPU and memory of this process and its JVM, and
+the tables in the document."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,9 +25,20 @@ import psutil
 DOCS = Path(__file__).parents[1] / "docs"
 DOCUMENT = DOCS / "benchmarks.md"
 CURVES = DOCS / "curves"
-LOAD = os.getloadavg()[0]
+LOAD = os.getloadavg()[0]  # before this program added to it
 SAMPLE = 0.1  # seconds between two looks at the memory
 MIB = 2**20
+
+
+@contextmanager
+def temporary(name: str) -> Iterator[Path]:
+    """Yield a new folder, which is removed at the end, also of a program that SIGTERM stops."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    path = Path(tempfile.mkdtemp(prefix=f"tidemill-{name}-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 # -- the machine ---------------------------------------------------------------------------------
@@ -115,7 +129,7 @@ def metered() -> Iterator[Usage]:
         look()
 
 
-# -- tables and pictures -------------------------------------------------------------------------
+# -- tables --------------------------------------------------------------------------------------
 
 
 def spread(values: Sequence[float], form: str) -> str:
@@ -124,8 +138,10 @@ def spread(values: Sequence[float], form: str) -> str:
     return middle if least == most else f"{middle} ({least} to {most})"
 
 
-def wish(value: float, most: float) -> str:
-    """Yield a ratio beside what was wished for."""
+def wish(value: float, most: float | None) -> str:
+    """Yield a ratio beside what was wished for, if anything was."""
+    if most is None:
+        return f"{value:.2f}x"
     told = "as wished" if value <= most else "more than wished"
     return f"{value:.2f}x; wished at most {most:g}x: {told}"
 

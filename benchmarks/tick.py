@@ -17,7 +17,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import duckdb
-from measuring import machine, metered, say, spread, write
+from measuring import machine, metered, say, spread, temporary, write
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -451,14 +450,11 @@ def main() -> None:
     if asked.load:
         load_lake(asked.load, size)
         return
-    folder = Path(tempfile.mkdtemp(prefix="tidemill-tick-"))
-    try:
+    with temporary("tick") as folder:
         write_events(folder / "events", size, 1 + asked.warm + asked.ticks)
         same = ["--size", asked.size, "--memory", size.memory]
         subprocess.run([sys.executable, __file__, "--load", str(folder), *same], check=True)
         ticks = measure(folder, size, asked.warm, asked.ticks)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     told = " and ".join(f"{len(ticks[mode])} ticks of {mode}" for mode in MODES)
     print(f"gold is equal to DuckDB's count after each of {told}\n")
     print(table := report(size, ticks, asked.warm))
