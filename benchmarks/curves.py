@@ -233,7 +233,9 @@ class Running:
 def started(point: Point, folder: Path, engine: str, ticks: int, memory: str) -> Running:
     """Yield the point's lake with its load."""
     tick.write_events(folder / "events", point.size, ticks)
-    words = {"refresh": "auto", "engine": engine} if engine == "stateful" else {}
+    words = {}
+    if engine == "stateful":  # queries of one session have different names
+        words = {"refresh": "auto", "engine": engine, "pipeline": f"engagement_{folder.name}"}
     lake = tick.open_lake(folder, "incremental", point.windows, memory=memory, words=words)
     lake.spark.conf.set("spark.sql.streaming.pollingDelay", "100ms")  # queries at rest cost little
     found = Running(point, folder, lake)

@@ -109,6 +109,7 @@ class Week:
         minute = number * self.plan.step
         found: dict[str, Any] = {"tick": number, "at": iso(at(minute))}
         if number and minute % HOUR < self.plan.step:
+            self.watch.record()  # upkeep comes after what the batches did is told, as in a run
             found["upkeep"] = self.upkeep(minute)
             found["disk"] = {name: on_disk(folder) for name, folder in self.folders()}
         spark = self.lake.spark
@@ -225,7 +226,8 @@ def in_log(folder: Path) -> dict[str, int | None]:
 
 def on_disk(folder: Path) -> dict[str, int]:
     """Count the data files that are there, of whatever version."""
-    sizes = [path.stat().st_size for path in folder.rglob("*.parquet") if "_log" not in str(path)]
+    paths = (path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts)
+    sizes = [path.stat().st_size for path in paths]
     return {"files": len(sizes), "bytes": sum(sizes)}
 
 
