@@ -22,6 +22,7 @@ import math
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -338,11 +339,15 @@ def parts(records: Sequence[Record], step: int) -> tuple[str, list[Sequence[Reco
 def report(records: Sequence[dict[str, Any]]) -> str:
     """Yield what was measured, as Markdown."""
     ticks, (plan, memory) = ticks_of(records), plan_of(records)
+    if len(ticks) < PARTS:
+        sys.exit(f"{len(ticks)} ticks are too few for a table")
+    length = "a minute" if plan.step == 1 else f"{plan.step} minutes"
     name, each = parts(ticks, plan.step)
     second, last = each[1], each[-1]
-    kept_for = f"kept for {plan.keep:g} days of event time" if plan.keep else "kept as declared"
+    days = "a day" if plan.keep == 1 else f"{plan.keep:g} days"
+    kept_for = f"kept for {days} of event time" if plan.keep else "kept as declared"
     lines = [
-        f"{len(ticks):,} ticks of {plan.step} minutes, {plan.events} events each, {plan.keys:,} "
+        f"{len(ticks):,} ticks of {length}, {plan.events} events each, {plan.keys:,} "
         f"possible keys; buckets kept for a day, removed files and logs {kept_for}.",
         "",
         machine(memory),
@@ -390,18 +395,22 @@ def draw(records: Sequence[Record], step: int, path: Path) -> None:
     hour = max(1, HOUR // step)
     hours = [records[start : start + hour] for start in range(0, len(records), hour)]
     days = [number * HOUR / DAY for number in range(len(hours))]
-    charts = [
-        panel("seconds a tick", days, hours, {"median": lambda r: r["seconds"]}),
-        panel("files", days, hours, {"newest": total("files"), "disk": kept("files")}),
-        panel("log, MB", days, hours, {"log": lambda r: total("log_bytes")(r) / 1e6}),
-        panel("memory, MiB", days, hours, {n: lambda r, n=n: r[n] for n in ("memory", "jvm")}),
-    ]
+    panels: dict[str, Mapping[str, Callable[[Record], float | None]]] = {
+        "seconds": {"a tick": lambda record: record["seconds"]},
+        "files": {"newest versions": total("files"), "on the disk": kept("files")},
+        "MB": {"logs": lambda record: total("log_bytes")(record) / 1e6},
+        "MiB": {"all memory": lambda r: r["memory"], "JVM": lambda r: r["jvm"]},
+    }
+    charts = [panel(unit, days, hours, lines) for unit, lines in panels.items()]
     path.parent.mkdir(exist_ok=True)
-    plotting.save(alt.vconcat(*charts).resolve_scale(color="independent"), path)
+    for chart in charts:
+        chart.config = alt.Undefined  # that of one of several charts stands with all of them
+    made = alt.vconcat(*charts).resolve_scale(color="independent").configure_view(stroke=None)
+    plotting.save(made, path)
 
 
 def panel(
-    title: str,
+    unit: str,
     days: Sequence[float],
     hours: Sequence[Sequence[Record]],
     lines: Mapping[str, Callable[[Record], float | None]],
@@ -410,8 +419,9 @@ def panel(
         [day, *(middle(each, value) for value in lines.values())]
         for day, each in zip(days, hours, strict=True)
     ]
+    named = {"value": unit} if len(lines) > 1 else {name: f"{unit}, {name}" for name in lines}
     return plotting.chart(
-        ["day", *lines], rows, kind="line", x="day", y=[*lines], title=title, height=140
+        ["day", *lines], rows, kind="line", x="day", y=[*lines], labels=named, height=140
     )
 
 
