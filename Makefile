@@ -28,8 +28,8 @@ lint: setup ## ruff check, ruff format --check, mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## what one tick costs
-	@$(BIN)/python benchmarks/tick.py $(ARGS)
+bench: setup ## what one tick costs, in a small form: under five minutes
+	@$(BIN)/python benchmarks/tick.py --warm 3 $(ARGS)
 
 notebooks: setup ## publish notebooks/*.py as .ipynb
 	@$(BIN)/python scripts/notebooks.py

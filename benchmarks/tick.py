@@ -1,35 +1,32 @@
 """What one tick costs: new events appended as buckets, gold refreshed, the clock a minute on.
 
     generated events ──load──► 25 h of buckets, gold       (a process of its own: the next is cold)
-                     ──tick──► append ─► query and diff ─► MERGE            1 cold, then warm ones
+                     ──tick──► append ─► query and diff ─► MERGE       1 cold, some to warm up, more
                      ──bare──► the same rows by a plain append and a plain MERGE, nothing else
 
 Two copies of the loaded lake take turns, one refreshed by `recompute`, one by `incremental`. After
 every tick each gold is compared with DuckDB's count of the generated events; only when all are
-equal are times printed. `--size small` is a tenth of `medium`, `large` ten times; `--write` puts
-the table into docs/benchmarks.md.
+equal are times printed. `--size small` is a tenth of `medium`, `large` ten times, `huge` a hundred
+times; `--write` puts the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import re
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import duckdb
-import psutil
-from pyspark.sql import DataFrame, SparkSession
+from measuring import machine, metered, say, spread, temporary, write
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidemill import gold, ledger, pipeline
@@ -39,38 +36,62 @@ from tidemill.lake import Lake
 from tidemill.session import session
 from tidemill.settings import Clock, Place
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+__all__ = ["COLUMNS", "WINDOWS", "feed", "machine", "open_lake", "wanted", "write", "write_events"]
 FIRST = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
 MINUTES = 25 * 60
 LATE = 0.03
 TYPES = ("select", "highlight", "view")
 WINDOWS = {"1d": 1440, "12h": 720, "1h": 60}
 COLUMNS = [f"{kind}_count_{window}" for window in WINDOWS for kind in TYPES]
+Windows = Mapping[str, int]  # minutes by name
 BUCKETS, GOLD = "engagement_buckets", "engagement_features"
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is: events of the load, keys, events a tick."""
+    """How much there is: events of the load, keys, events a tick.
+
+    The load spans `minutes` and comes in `load_batches`. Of a tick's events the share `late` is up
+    to three hours late. The first keys have most events, unless they are `even`; the share `hot` of
+    all events has the first key.
+    """
 
     events: int
     keys: int
     events_per_tick: int
+    minutes: int = MINUTES
+    late: float = LATE
+    load_batches: int = 1
+    even: bool = False
+    hot: float = 0.0
+    memory: str = "2g"
+    recompute_ticks: int | None = None  # of those counted; None for all
 
 
 SIZES = {
     "small": Size(events=50_000, keys=5_000, events_per_tick=500),
     "medium": Size(events=500_000, keys=50_000, events_per_tick=5_000),
     "large": Size(events=5_000_000, keys=200_000, events_per_tick=20_000),
+    "huge": Size(
+        events=50_000_000,
+        keys=1_000_000,
+        events_per_tick=20_000,
+        load_batches=10,
+        memory="6g",
+        recompute_ticks=3,
+    ),
 }
 MODES = ("recompute", "incremental")
 
 
 @dataclass(frozen=True)
 class Tick:
-    """One tick: seconds by step, and what was read and written."""
+    """One tick: seconds by step, CPU seconds and MiB, and what was read and written."""
 
     total: float
+    cpu: float
+    memory: float
+    jvm: float
     append: float
     diff: float
     merge: float
@@ -98,48 +119,60 @@ class Tick:
 
 
 def write_events(folder: Path, size: Size, ticks: int) -> None:
-    """Write `0.parquet`, 25 hours of events, and a file per tick: a minute of them, a few late.
+    """Write a file per batch: of the load, each with its part of the time, then of each tick, a
+    minute of events, a few of them late."""
+    folder.mkdir(parents=True)
+    for batch in range(size.load_batches):
+        events, minutes = size.events // size.load_batches, size.minutes / size.load_batches
+        _write_batch(folder, size, batch, events, f"{batch * minutes} + u2 * {minutes}")
+    for tick in range(ticks):
+        minute = f"{size.minutes + tick} - (u3 < {size.late})::INT * u2 * 180"
+        _write_batch(folder, size, size.load_batches + tick, size.events_per_tick, minute)
 
-    Every column comes from hashes of the event's number. Key k is sqrt-likely: the first keys have
-    most events, the last ones some.
+
+def _write_batch(folder: Path, size: Size, batch: int, events: int, minute: str) -> None:
+    """Write `<batch>.parquet`; every column comes from hashes of the event's number.
+
+    Key k is sqrt-likely, so the first keys have most events, the last ones some; even keys take
+    turns in the load, and are drawn alike in a tick.
     """
-    folder.mkdir()
-    for batch in range(ticks + 1):
-        number = size.events_per_tick if batch else size.events
-        minute = MINUTES + batch - 1
-        start = batch * 10**9  # of the numbers whose hashes are drawn
-        spread = f"u2 * {MINUTES}" if batch == 0 else f"{minute} - (u3 < {LATE})::INT * u2 * 180"
-        duckdb.sql(
-            f"""
-            COPY (
-              WITH draws AS (
-                SELECT {", ".join(f"hash({start} + i * 5 + {n}) / 2**64 AS u{n}" for n in range(5))}
-                FROM range({number}) AS numbers(i)
-              ), events AS (
-                SELECT *, floor({size.keys} * u1 * u1)::BIGINT AS key FROM draws
-              )
-              SELECT
-                'profile-' || key // 50 AS profile_id,
-                'title-' || key % 50 AS gti,
-                CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END
-                  AS event_type,
-                make_timestamptz(
-                  ({int(FIRST.timestamp())} + floor({spread}) * 60 + floor(u4 * 60))::BIGINT
-                  * 1000000
-                ) AS event_timestamp
-              FROM events
-            ) TO '{folder}/{batch}.parquet'
-            """
-        )
+    start = batch * 10**9  # of the numbers whose hashes are drawn
+    draws = ", ".join(f"hash({start} + i * 5 + {n}) / 2**64 AS u{n}" for n in range(5))
+    drawn = f"floor({size.keys} * u1 * u1)"
+    if size.even:
+        load = batch < size.load_batches
+        drawn = f"({batch * events} + i) % {size.keys}" if load else f"floor({size.keys} * u1)"
+    key = f"CASE WHEN hash({start} + i * 5 + 1, 7) / 2**64 < {size.hot} THEN 0 ELSE {drawn} END"
+    duckdb.sql(
+        f"""
+        COPY (
+          WITH draws AS (SELECT i, {draws} FROM range({events}) AS numbers(i)),
+          events AS (SELECT *, ({key if size.hot else drawn})::BIGINT AS key FROM draws)
+          SELECT
+            'profile-' || key // 50 AS profile_id,
+            'title-' || key % 50 AS gti,
+            CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END
+              AS event_type,
+            make_timestamptz(
+              ({int(FIRST.timestamp())} + floor({minute}) * 60 + floor(u4 * 60))::BIGINT * 1000000
+            ) AS event_timestamp
+          FROM events
+        ) TO '{folder}/{batch}.parquet'
+        """
+    )
 
 
-def wanted(events: Path, batches: int) -> str:
-    """Yield DuckDB's SQL for every feature, straight from the events."""
+def columns(windows: Windows) -> list[str]:
+    return [f"{kind}_count_{window}" for window in windows for kind in TYPES]
+
+
+def wanted(events: Path, batches: int, windows: Windows = WINDOWS) -> str:
+    """Yield DuckDB's SQL for every feature, straight from the events of batches 0 to `batches`."""
     files = [f"{events}/{batch}.parquet" for batch in range(batches + 1)]
     counts = ",\n".join(
         f"count(*) FILTER (event_type = '{kind}' AND event_timestamp >= as_of - "
         f"INTERVAL {minutes} MINUTE) AS {kind}_count_{window}"
-        for window, minutes in WINDOWS.items()
+        for window, minutes in windows.items()
         for kind in TYPES
     )
     return f"""
@@ -153,13 +186,18 @@ def wanted(events: Path, batches: int) -> str:
     """
 
 
-def wrong_keys(gold_rows: DataFrame, events: Path, batches: int) -> int:
-    """Count the keys whose features are not what DuckDB counts straight from the events."""
-    found = gold_rows.select("profile_id", "gti", *COLUMNS).toArrow()  # noqa: F841 (DuckDB reads it)
-    different = " OR ".join(f"coalesce(f.{c}, 0) <> coalesce(w.{c}, 0)" for c in COLUMNS)
+def wrong_keys(spark: SparkSession, events: Path, batches: int, windows: Windows = WINDOWS) -> int:
+    """Count the keys whose features are not what DuckDB counts straight from the events.
+
+    DuckDB reads the files that gold's newest version names; no row of them is deleted, as gold has
+    no deletion vectors.
+    """
+    files = [unquote(urlparse(name).path) for name in spark.table(GOLD).inputFiles()]
+    different = " OR ".join(f"coalesce(f.{c}, 0) <> coalesce(w.{c}, 0)" for c in columns(windows))
     (row,) = duckdb.sql(
         f"""
-        SELECT count(*) FROM found AS f FULL JOIN ({wanted(events, batches)}) AS w
+        SELECT count(*)
+        FROM read_parquet({files}) AS f FULL JOIN ({wanted(events, batches, windows)}) AS w
         USING (profile_id, gti)
         WHERE {different}
         """
@@ -179,9 +217,29 @@ def counted_again(events: Path, batches: int) -> float:
 # -- ticks ---------------------------------------------------------------------------------------
 
 
-def open_lake(folder: Path, mode: str) -> Lake:
-    definition = load("engagement").overridden({"refresh": mode})
-    return lakes.open_for_writing(session(), Place(folder / mode), definition)
+def open_lake(
+    folder: Path,
+    mode: str,
+    windows: Windows = WINDOWS,
+    *,
+    memory: str = "2g",
+    words: Mapping[str, object] | None = None,
+) -> Lake:
+    """Yield the lake `<folder>/<mode>` of the shipped pipeline, with these windows, and other words
+    in its definition where given."""
+    shipped = load("engagement")
+    said: dict[str, object] = {"refresh": mode, **(words or {})}
+    if windows != WINDOWS:
+        view = {
+            "name": "engagement",
+            "keys": ["profile_id", "gti"],
+            "event_time": "event_timestamp",
+            "schema": dict.fromkeys(("profile_id", "gti", "event_type"), "string"),
+            "features": [{"count": {"by": {"event_type": [*TYPES]}}, "over": [*windows]}],
+        }
+        said["views"] = [view]
+    place = Place(folder / mode)
+    return lakes.open_for_writing(session(driver_memory=memory), place, shipped.overridden(said))
 
 
 def feed(lake: Lake, folder: Path, batch: int) -> float:
@@ -192,10 +250,20 @@ def feed(lake: Lake, folder: Path, batch: int) -> float:
     return time.monotonic() - started
 
 
-def load_lake(folder: Path) -> None:
-    """Bring in the 25 hours, and copy both tables, in their layout, for the bare writes."""
-    lake = open_lake(folder, MODES[0])
-    feed(lake, folder, 0)
+def bring_in(lake: Lake, folder: Path, batches: int) -> None:
+    """Append the batches of the load, and refresh gold once."""
+    for batch in range(batches):
+        events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
+        pipeline.append_batch(events, batch, lake=lake)
+        say(f"load: batch {batch + 1} of {batches} is in the buckets")
+    pipeline.refresh_view(lake, lake.pipeline.views[0].name, Clock(), "event")
+    say("load: gold is there")
+
+
+def load_lake(folder: Path, size: Size) -> None:
+    """Bring in the load, and copy both tables, in their layout, for the bare writes."""
+    lake = open_lake(folder, MODES[0], memory=size.memory)
+    bring_in(lake, folder, size.load_batches)
     copy(lake.spark, folder, BUCKETS, "bare_buckets", partition=["bucket_hour"])
     copy(lake.spark, folder, GOLD, "bare_features", partition=[])
     lake.spark.stop()
@@ -217,12 +285,11 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
     before = versions(spark)
     group = f"tick-{batch}-{mode}"
     spark.sparkContext.setJobGroup(group, group)
-    total = feed(lake, folder, batch)
+    with metered() as used:
+        total = feed(lake, folder, batch)
     jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     spark.sparkContext.setJobGroup("measure", "measure")
-    rows = spark.table(GOLD)
-    wrong = wrong_keys(rows, folder / "events", batch)
-    if wrong:
+    if wrong := wrong_keys(spark, folder / "events", batch):
         sys.exit(f"tick {batch}: {wrong} keys of gold are not what DuckDB counts; no times")
     commit = ledger.commits(spark, GOLD, 1)[0]
     assert commit.ledger is not None and commit.ledger["mode"] == mode
@@ -230,6 +297,7 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
     bare_append, bare_merge = (0.0, 0.0) if mode == MODES[0] else bare(spark, folder, batch, commit)
     return Tick(
         total=total,
+        **vars(used),
         append=commit.ledger["seconds"]["append"],
         diff=commit.ledger["seconds"]["diff"],
         merge=commit.metric("executionTimeMs") / 1000,
@@ -240,7 +308,7 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
         keys_changed=int(commit.ledger["changed"]),
         rows_read=spark.read.parquet(*read).count(),
         files_read=len(read),
-        gold_rows=rows.count(),
+        gold_rows=spark.table(GOLD).count(),
         jobs=jobs,
         commits=sum(versions(spark)) - sum(before),
     )
@@ -285,117 +353,111 @@ def bare(
 # -- the table -----------------------------------------------------------------------------------
 
 
-def report(size: Size, ticks: dict[str, list[Tick]]) -> str:
-    """Yield what was measured, as Markdown."""
-    seconds = {
-        "whole tick": "total",
-        "- append of buckets": "append",
-        "- query and diff": "diff",
-        "- MERGE": "merge",
-        "- the rest": "rest",
-    }
-    counts = {
-        "bucket rows appended": "buckets_added",
-        "keys changed": "keys_changed",
-        "bucket rows in the files read": "rows_read",
-        "bucket files read": "files_read",
-        "rows of gold": "gold_rows",
-        "Spark jobs": "jobs",
-        "commits": "commits",
-    }
-    incremental = ticks["incremental"][1:]
-    bare = {
-        "bare append of the same rows": "bare_append",
-        "bare MERGE of the same rows": "bare_merge",
-        "DuckDB, one thread, all features from all events": "duckdb",
-    }
+SECONDS = {
+    "whole tick": "total",
+    "- append of buckets": "append",
+    "- query and diff": "diff",
+    "- MERGE": "merge",
+    "- the rest": "rest",
+    "CPU of Python and JVM": "cpu",
+}
+COUNTS = {
+    "peak memory of Python and JVM, MiB": "memory",
+    "- of the JVM": "jvm",
+    "bucket rows appended": "buckets_added",
+    "keys changed": "keys_changed",
+    "bucket rows in the files read": "rows_read",
+    "bucket files read": "files_read",
+    "rows of gold": "gold_rows",
+    "Spark jobs": "jobs",
+    "commits": "commits",
+}
+BARE = {
+    "bare append of the same rows": "bare_append",
+    "bare MERGE of the same rows": "bare_merge",
+    "DuckDB, one thread, all features from all events": "duckdb",
+}
+
+
+def report(size: Size, ticks: dict[str, list[Tick]], warm: int) -> str:
+    """Yield what was measured, as Markdown; the first tick of each mode is the cold one."""
+    cold = {mode: each[0].total for mode, each in ticks.items()}
+    counted = {mode: each[1 + warm :] for mode, each in ticks.items()}
+    incremental, fewer = counted["incremental"], len(counted["recompute"])
+    few = "" if fewer == len(incremental) else f", of recompute {fewer}"
     lines = [
         f"{size.events:,} events over 25 h, {size.keys:,} possible keys, "
-        f"{size.events_per_tick:,} events a tick; 1 cold and {len(incremental)} warm ticks each.",
+        f"{size.events_per_tick:,} events a tick; 1 cold tick and {warm} to warm up, then "
+        f"{len(incremental)} warm ticks{few}.",
         "",
-        machine(),
+        machine(size.memory),
         "",
         "| warm tick, median (least to most) | recompute | incremental | ratio |",
         "|---|---:|---:|---:|",
-        *(_row(name, field, ticks, "{:.2f} s") for name, field in seconds.items()),
-        *(_row(name, field, ticks, "{:,.0f}") for name, field in counts.items()),
+        *(_row(name, field, counted, "{:.2f} s") for name, field in SECONDS.items()),
+        *(_row(name, field, counted, "{:,.0f}") for name, field in COUNTS.items()),
         "",
-        f"The cold tick: recompute {ticks['recompute'][0].total:.1f} s, incremental "
-        f"{ticks['incremental'][0].total:.1f} s.",
+        f"The cold tick: recompute {cold['recompute']:.1f} s, incremental "
+        f"{cold['incremental']:.1f} s.",
         "",
         "| beside it | median (least to most) |",
         "|---|---:|",
-        *(f"| {name} | {_told(incremental, field, '{:.2f} s')} |" for name, field in bare.items()),
+        *(f"| {name} | {_told(incremental, field, '{:.2f} s')} |" for name, field in BARE.items()),
         f"| incremental tick / bare writes | {_told(incremental, 'ratio', '{:.1f}x')} |",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _row(name: str, field: str, ticks: dict[str, list[Tick]], form: str) -> str:
-    cells = [_told(ticks[mode][1:], field, form) for mode in MODES]
-    pairs = zip(
-        *([getattr(each, field) for each in ticks[mode][1:]] for mode in MODES), strict=True
-    )
+    cells = [_told(ticks[mode], field, form) for mode in MODES]
+    pairs = zip(*([getattr(each, field) for each in ticks[mode]] for mode in MODES), strict=False)
     ratios = [before / after for before, after in pairs if after]
     ratio = f"{statistics.median(ratios):.1f}x" if ratios else ""
     return f"| {name} | {' | '.join(cells)} | {ratio} |"
 
 
 def _told(ticks: list[Tick], field: str, form: str) -> str:
-    values = [getattr(each, field) for each in ticks]
-    middle, least, most = map(form.format, (statistics.median(values), min(values), max(values)))
-    return middle if least == most else f"{middle} ({least} to {most})"
+    return spread([getattr(each, field) for each in ticks], form)
 
 
-def machine() -> str:
-    """Yield what ran it."""
-    memory = psutil.virtual_memory().total / 2**30
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'"(\d+)', java)
-    return (
-        f"{datetime.now(timezone.utc):%Y-%m-%d}; {os.cpu_count()} cores, {memory:.0f} GB memory, "
-        f"{platform.system()} {platform.machine()}; load before the run {LOAD:.1f}; "
-        f"Python {platform.python_version()}, Java {found[1] if found else 'unknown'}, "
-        f"Spark {version('pyspark')}, Delta {version('delta-spark')}, "
-        f"DuckDB {version('duckdb')}; driver memory 2 GB."
-    )
-
-
-def write(table: str, name: str) -> None:
-    """Replace a named part of the document."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    text = DOCUMENT.read_text(encoding="utf-8")
-    head, tail = text.split(begin)[0], text.split(end)[1]
-    DOCUMENT.write_text(f"{head}{begin}{table}{end}{tail}", encoding="utf-8")
-
-
-LOAD = os.getloadavg()[0]
+def measure(folder: Path, size: Size, warm: int, counted: int) -> dict[str, list[Tick]]:
+    """Yield the ticks of each mode, the cold one first; recompute may end earlier."""
+    ticks: dict[str, list[Tick]] = {mode: [] for mode in MODES}
+    fewer = counted if size.recompute_ticks is None else size.recompute_ticks
+    most = {MODES[0]: 1 + warm + min(fewer, counted), MODES[1]: 1 + warm + counted}
+    opened = [open_lake(folder, mode, memory=size.memory) for mode in MODES]
+    for number in range(1 + warm + counted):
+        for lake in opened:
+            mode = lake.pipeline.refresh
+            if number < most[mode]:
+                ticks[mode].append(tick(lake, folder, size.load_batches + number))
+                say(f"tick {number + 1} {mode}: {ticks[mode][-1].total:.2f} s, equal to DuckDB")
+    return ticks
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--size", choices=SIZES, default="small", help="how much there is")
-    options.add_argument("--ticks", type=int, default=5, help="warm ticks, 5 or more")
+    options.add_argument("--ticks", type=int, default=5, help="warm ticks counted, 5 or more")
+    options.add_argument("--warm", type=int, default=5, help="ticks of each mode to warm up")
+    options.add_argument("--recompute-ticks", type=int, help="fewer of them for recompute")
+    options.add_argument("--memory", help="driver memory, such as 4g")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     options.add_argument("--load", type=Path, help=argparse.SUPPRESS)
     asked = options.parse_args()
+    said = {"memory": asked.memory, "recompute_ticks": asked.recompute_ticks}
+    size = replace(SIZES[asked.size], **{n: v for n, v in said.items() if v is not None})
     if asked.load:
-        load_lake(asked.load)
+        load_lake(asked.load, size)
         return
-    size, folder = SIZES[asked.size], Path(tempfile.mkdtemp(prefix="tidemill-tick-"))
-    ticks: dict[str, list[Tick]] = {mode: [] for mode in MODES}
-    try:
-        write_events(folder / "events", size, asked.ticks + 1)
-        subprocess.run([sys.executable, __file__, "--load", str(folder)], check=True)
-        opened = [open_lake(folder, mode) for mode in MODES]
-        for batch in range(1, asked.ticks + 2):
-            for lake in opened:
-                ticks[lake.pipeline.refresh].append(tick(lake, folder, batch))
-                print(f"tick {batch} {lake.pipeline.refresh}: equal to DuckDB", file=sys.stderr)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    print(f"gold is equal to DuckDB's count after each of {asked.ticks + 1} ticks of each mode\n")
-    print(table := report(size, ticks))
+    with temporary("tick") as folder:
+        write_events(folder / "events", size, 1 + asked.warm + asked.ticks)
+        same = ["--size", asked.size, "--memory", size.memory]
+        subprocess.run([sys.executable, __file__, "--load", str(folder), *same], check=True)
+        ticks = measure(folder, size, asked.warm, asked.ticks)
+    told = " and ".join(f"{len(ticks[mode])} ticks of {mode}" for mode in MODES)
+    print(f"gold is equal to DuckDB's count after each of {told}\n")
+    print(table := report(size, ticks, asked.warm))
     if asked.write:
         write(table, f"tick {asked.size}")
 

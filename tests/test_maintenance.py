@@ -116,6 +116,14 @@ def test_what_was_done_is_kept(lake: TestLake) -> None:
     assert len(status) == 1, "a row of upkeep is no state of gold"
 
 
+def test_batches_that_are_told_after_upkeep(lake: TestLake) -> None:
+    """Upkeep's ledger names the newest batch, and has no events: it is no append of it."""
+    run(lake, "expire")
+    metrics.record(lake.lake)
+    rows = lake.spark.table("tidemill_batches").where("query = 'feature'").orderBy("batch")
+    assert [row["events"] for row in rows.collect()] == [len(batch) for batch in BATCHES]
+
+
 def test_removing_empty_rows_lets_a_refresh_win(
     lake: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -237,10 +237,15 @@ def _appends(flow: Flow, buckets: str, found: Sequence[Commit]) -> list[Mapping[
         return []
     oldest: Mapping[str, Any] = found[0].ledger or {}
     commits = flow.reader.commits(buckets)
-    told = [c.ledger for c in commits if c.ledger]
+    told = _batches_of(commits)
     known = any(
         t["generation"] == oldest["generation"] and t["batch"] <= oldest["from_batch"] for t in told
     )
     if len(commits) == RECENT and not known:
-        told = [c.ledger for c in flow.reader.commits(buckets, None) if c.ledger]
+        told = _batches_of(flow.reader.commits(buckets, None))
     return told
+
+
+def _batches_of(commits: Sequence[Commit]) -> list[Mapping[str, Any]]:
+    """Yield the ledgers of appends: upkeep, which names a batch too, brought none."""
+    return [c.ledger for c in commits if c.ledger and ledger.UPKEEP not in c.ledger]
