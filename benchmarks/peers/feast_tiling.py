@@ -1,0 +1,176 @@
+"""Feast's tiling: is it exact? Sum, count, min and max of an amount, against DuckDB's own.
+
+    python benchmarks/peers/feast_tiling.py --events DIR --ticks N --out OUT
+
+Feast's engines for Spark and Ray give all events to three functions of `feast.aggregation.tiling`,
+in pandas: the first makes tiles per key, cumulative for sum and count, by hop for min and max; the
+second makes windows of them; the third keeps each key's newest. They are called here in that order,
+over the same events, and what they yield is compared with a count straight from the events. No
+times: only whether it is equal. The name is not feast.py, as that would hide the package.
+
+The amount is drawn from a hash of the event: whole numbers; the same in hundredths (DOUBLE); and,
+for sums, 1e16 for one event in ten and 1 for the others (DOUBLE).
+
+Feast takes a row in Python per key, window and hop, each looking through all tiles of its key, so
+it runs on some of the keys, drawn by a hash, and on that of the newest event, whose tile is the
+newest. `--hops` are minutes; 5 is Feast's default.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+
+import peer
+
+REQUIRED = ("feast==0.67.0", "duckdb==2.0.0", "psutil", "pytz")
+WINDOWS = {"1h": timedelta(hours=1), "12h": timedelta(hours=12), "1d": timedelta(days=1)}
+KEYS = ["profile_id", "gti"]
+# Feast's function and column, and DuckDB's exact value: sums by whole numbers, rounded once.
+AGGREGATES = {
+    "count": ("count", "points", "count(points)"),
+    "sum": ("sum", "points", "sum(points)"),
+    "sum of hundredths": ("sum", "hundredths", "sum(points) / 100"),
+    "sum of unlike sizes": ("sum", "unlike", "CAST(sum(CAST(unlike AS HUGEINT)) AS DOUBLE)"),
+    "min": ("min", "points", "min(points)"),
+    "max": ("max", "points", "max(points)"),
+}
+
+
+def load(folder: Any, ticks: int, keys: int) -> datetime:
+    """Make a table of the events of some keys, with what is added up; yield the newest's time."""
+    import duckdb
+
+    files = [f"{folder}/{batch}.parquet" for batch in range(ticks + 1)]
+    duckdb.sql("SET TimeZone = 'UTC'")
+    duckdb.sql(
+        f"""
+        CREATE TABLE events AS
+        WITH
+          every AS (FROM read_parquet({files})),
+          newest AS (SELECT {", ".join(KEYS)} FROM every ORDER BY event_timestamp DESC LIMIT 1),
+          drawn AS (
+            SELECT {", ".join(KEYS)} FROM every GROUP BY {", ".join(KEYS)}
+            ORDER BY hash({", ".join(KEYS)}) LIMIT {keys - 1}
+          )
+        SELECT *, (hash(profile_id, gti, event_timestamp, event_type) % 10000)::BIGINT AS points,
+          points / 100 AS hundredths, CASE WHEN points < 1000 THEN 1e16 ELSE 1.0 END AS unlike
+        FROM every SEMI JOIN (FROM newest UNION FROM drawn) USING ({", ".join(KEYS)})
+        """
+    )
+    newest: datetime = duckdb.execute("SELECT max(event_timestamp) FROM events").fetchall()[0][0]
+    return newest
+
+
+def tiled(window: timedelta, hop: timedelta) -> dict[tuple[str, str], dict[str, Any]]:
+    """Yield what Feast tells of each key's newest window."""
+    import duckdb
+    from feast.aggregation import Aggregation, tiling  # type: ignore[import-not-found]
+
+    wanted = [
+        Aggregation(column=column, function=function, time_window=window, name=name)
+        for name, (function, column, _) in AGGREGATES.items()
+    ]
+    frame = duckdb.table("events").df()
+    tiles = tiling.apply_sawtooth_window_tiling(
+        frame, wanted, KEYS, "event_timestamp", window_size=window, hop_size=hop
+    )
+    windowed = tiling.convert_cumulative_to_windowed(
+        tiles, KEYS, "event_timestamp", window_size=window, aggregations=wanted
+    )
+    newest = tiling.deduplicate_keep_latest(windowed, KEYS, "event_timestamp")
+    return {(row["profile_id"], row["gti"]): row for row in newest.to_dict("records")}
+
+
+def counted(window: timedelta, as_of: datetime) -> dict[tuple[str, str], dict[str, Any]]:
+    """Yield what the events say of each key's window that ends at as_of."""
+    import duckdb
+
+    keys = ", ".join(KEYS)
+    values = ", ".join(f'{exact} AS "{name}"' for name, (_, _, exact) in AGGREGATES.items())
+    found = duckdb.execute(
+        f"""
+        WITH inside AS (
+          FROM events WHERE event_timestamp >= $begin AND event_timestamp < $end
+        )
+        SELECT {keys}, {values}
+        FROM (SELECT DISTINCT {keys} FROM events) LEFT JOIN inside USING ({keys})
+        GROUP BY {keys}
+        """,
+        {"begin": as_of - window, "end": as_of},
+    )
+    names = [column[0] for column in found.description]
+    rows = (dict(zip(names, row, strict=True)) for row in found.fetchall())
+    return {(row["profile_id"], row["gti"]): row for row in rows}
+
+
+def same(name: str, theirs: Any, ours: Any) -> bool:
+    """Tell whether two values are equal; of an empty window, a sum may be 0 or nothing."""
+    theirs = None if theirs != theirs else theirs  # NaN
+    if name.startswith(("sum", "count")):
+        theirs, ours = theirs or 0, ours or 0
+    return bool(theirs == ours)
+
+
+def compared(hop: int, as_of: datetime) -> list[dict[str, Any]]:
+    """Yield a row for each window and aggregate: how many keys are equal at as_of, and at the end
+    of Feast's newest tile."""
+    rows = []
+    step = timedelta(minutes=hop)
+    ends = as_of + (datetime.fromtimestamp(0, as_of.tzinfo) - as_of) % step
+    for window, length in WINDOWS.items():
+        theirs = tiled(length, step)
+        ours, at_tile = counted(length, as_of), counted(length, ends)
+        for name in AGGREGATES:
+            different = [key for key in ours if not same(name, theirs[key][name], ours[key][name])]
+            equal_at_tile = sum(
+                same(name, theirs[key][name], at_tile[key][name]) for key in at_tile
+            )
+            example = ""
+            if different:
+                key = different[0]
+                example = f"{'/'.join(key)}: {theirs[key][name]}, not {ours[key][name]}"
+            rows.append(
+                {
+                    "hop": f"{hop} min",
+                    "window": window,
+                    "aggregate": name,
+                    "keys": len(ours),
+                    "equal": len(ours) - len(different),
+                    "different": len(different),
+                    "equal at the tile's end": equal_at_tile,
+                    "example": example,
+                }
+            )
+            print(rows[-1], flush=True)
+    return rows
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head), *([str(row[name]) for name in head] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    options = peer.arguments(__doc__ or "")
+    options.add_argument("--keys", type=int, default=24, help="how many keys")
+    options.add_argument("--hops", type=int, nargs="+", default=[1, 5], help="minutes")
+    asked = options.parse_args()
+    if not importlib.util.find_spec("feast"):  # not in the environment of its own yet
+        python = peer.environment("feast", REQUIRED)
+        raise SystemExit(subprocess.run([python, *sys.argv], check=False).returncode)
+    newest = load(asked.events, asked.ticks, asked.keys)
+    as_of = newest.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    rows = [row for hop in asked.hops for row in compared(hop, as_of)]
+    asked.out.mkdir(parents=True, exist_ok=True)
+    (asked.out / "exactness.json").write_text(json.dumps(rows, indent=1))
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
