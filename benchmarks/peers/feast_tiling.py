@@ -29,6 +29,7 @@ import peer
 
 REQUIRED = ("feast==0.67.0", "duckdb==2.0.0", "psutil", "pytz")
 WINDOWS = {"1h": timedelta(hours=1), "12h": timedelta(hours=12), "1d": timedelta(days=1)}
+AT_TILE = "equal at the tile's end"
 KEYS = ["profile_id", "gti"]
 # Feast's function and column, and DuckDB's exact value: sums by whole numbers, rounded once.
 AGGREGATES = {
@@ -142,7 +143,7 @@ def compared(hop: int, as_of: datetime) -> list[dict[str, Any]]:
                     "keys": len(ours),
                     "equal": len(ours) - len(different),
                     "different": len(different),
-                    "equal at the tile's end": equal_at_tile,
+                    AT_TILE: equal_at_tile,
                     "example": example,
                 }
             )
@@ -151,9 +152,23 @@ def compared(hop: int, as_of: datetime) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    head = list(rows[0])
-    lines = [head, ["---"] * len(head), *([str(row[name]) for name in head] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    """Yield Markdown: a line for each hop and aggregate, how many keys are equal in each window."""
+    windows = " | ".join(f"{window} equal" for window in WINDOWS)
+    lines = [
+        f"| hop | aggregate | {windows} | a difference |",
+        f"|---:|---|{'---:|' * len(WINDOWS)}---|",
+    ]
+    for hop, aggregate in dict.fromkeys((row["hop"], row["aggregate"]) for row in rows):
+        told = [row for row in rows if (row["hop"], row["aggregate"]) == (hop, aggregate)]
+        equal = [f"{row['equal']} of {row['keys']}" for row in told]
+        if any(row[AT_TILE] > row["equal"] for row in told):
+            equal = [
+                f"{text} ({row[AT_TILE]} at the tile's end)"
+                for text, row in zip(equal, told, strict=True)
+            ]
+        example = next((row["example"] for row in told if row["example"]), "")
+        lines.append(f"| {hop} | {aggregate} | {' | '.join(equal)} | {example} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -169,6 +184,7 @@ def main() -> None:
     rows = [row for hop in asked.hops for row in compared(hop, as_of)]
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / "exactness.json").write_text(json.dumps(rows, indent=1))
+    (asked.out / "exactness.md").write_text(table(rows))
     print(table(rows))
 
 

@@ -27,18 +27,20 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import peer
+import psutil
 import pyarrow as pa
 from tick import TYPES, WINDOWS
 
 REQUIRED = ("apache-flink==2.3.0",)
-COLUMNS = ("profile_id", "gti", "length", *TYPES)
+COLUMNS = ("profile_id", "gti", "length", *(f"{kind}_count" for kind in TYPES))
 STAMP = "%Y-%m-%d %H:%M:%S"
+MINUTE = timedelta(minutes=1)
 PATIENCE = 600  # seconds for one tick
 
 
@@ -67,17 +69,14 @@ class Flink:
     def result(self, batch: int) -> pa.Table:
         names = {name: "VARCHAR" if name in COLUMNS[:3] else "BIGINT" for name in COLUMNS}
         counts = ", ".join(
-            f"coalesce(sum({kind}) FILTER (length = '{window}'), 0)::BIGINT "
+            f"coalesce(sum({kind}_count) FILTER (length = '{window}'), 0)::BIGINT "
             f"AS {kind}_count_{window}"
             for window in WINDOWS
             for kind in TYPES
         )
         files = [str(path) for path in self.written(batch).glob("part-*")]
         read = f"read_csv({files}, header = false, columns = {names})"
-        found = duckdb.execute(
-            f"SELECT profile_id, gti, {counts} FROM {read} GROUP BY profile_id, gti"
-        )
-        return found.to_arrow_table()
+        return peer.table(f"SELECT profile_id, gti, {counts} FROM {read} GROUP BY profile_id, gti")
 
 
 def end_of(events: Path, batch: int) -> datetime:
@@ -92,17 +91,20 @@ def end_of(events: Path, batch: int) -> datetime:
 
 
 def write_csv(events: Path, folder: Path, ends: list[datetime]) -> None:
-    """Write each batch as CSV, with the row that ends its minute.
+    """Write each batch as CSV, after a row that ends the minute before, and with one that ends its
+    own.
 
-    That row is a millisecond later than as_of: a partition is whole when the watermark is past its
-    time.
+    Those rows are a millisecond later than the minute's end: a partition is whole when the
+    watermark is past its time. The one before keeps the load from telling the windows of a day.
     """
     for batch, end in enumerate(ends):
         duckdb.execute(
             f"""
             COPY (
+              SELECT NULL, NULL, NULL, '{end - MINUTE:{STAMP}}.001' AS event_timestamp
+              UNION ALL
               SELECT profile_id, gti, event_type,
-                strftime(event_timestamp AT TIME ZONE 'UTC', '{STAMP}.000') AS event_timestamp
+                strftime(event_timestamp AT TIME ZONE 'UTC', '{STAMP}.000')
               FROM '{events}/{batch}.parquet'
               UNION ALL
               SELECT NULL, NULL, NULL, '{end:{STAMP}}.001'
@@ -111,8 +113,9 @@ def write_csv(events: Path, folder: Path, ends: list[datetime]) -> None:
         )
 
 
-def statements(folder: Path, first: datetime) -> list[str]:
-    """Yield the job's SQL; windows that end before `first` are counted and not written."""
+def statements(folder: Path) -> list[str]:
+    """Yield the job's SQL. A filter on window_end would be pushed below the counts, and HOP would
+    then copy an event into each of its windows instead of counting it in a slice."""
     counts = ", ".join(
         f"count(*) FILTER (WHERE event_type = '{kind}') AS {kind}_count" for kind in TYPES
     )
@@ -121,8 +124,7 @@ def statements(folder: Path, first: datetime) -> list[str]:
         "DATE_FORMAT(window_end, 'yyyy-MM-dd HH:mm:ss')\n"
         "FROM TABLE(HOP(TABLE keyed, DESCRIPTOR(event_timestamp), "
         f"INTERVAL '1' MINUTE, INTERVAL '{minutes // 60}' HOUR))\n"
-        "GROUP BY profile_id, gti, window_start, window_end\n"
-        f"HAVING window_end >= TIMESTAMP '{first:{STAMP}}'"
+        "GROUP BY profile_id, gti, window_start, window_end"
         for window, minutes in WINDOWS.items()
     ]
     return [
@@ -162,6 +164,15 @@ def started(folder: Path) -> subprocess.Popen[str]:
     return job
 
 
+def end(job: subprocess.Popen[str]) -> None:
+    """End the process and its JVM, which would live on."""
+    below = psutil.Process(job.pid).children(recursive=True)
+    job.kill()
+    for process in below:
+        process.kill()
+    job.wait()
+
+
 def main() -> None:
     asked = peer.arguments(__doc__ or "").parse_args()
     with tempfile.TemporaryDirectory(prefix="tidemill-peers-") as name:
@@ -170,13 +181,12 @@ def main() -> None:
             (folder / each).mkdir()
         ends = [end_of(asked.events, batch) for batch in range(asked.ticks + 1)]
         write_csv(asked.events, folder / "ready", ends)
-        (folder / "job.sql").write_text("\n;\n".join(statements(folder, ends[0])))
+        (folder / "job.sql").write_text("\n;\n".join(statements(folder)))
         job = started(folder)
         try:
             peer.run(Flink(folder, ends, job), asked.ticks, asked.out)
         finally:
-            job.terminate()
-            job.wait()
+            end(job)
 
 
 if __name__ == "__main__":

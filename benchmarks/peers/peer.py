@@ -150,6 +150,13 @@ def row(statement: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def table(statement: str) -> pa.Table:
+    """Yield the rows of a DuckDB query."""
+    found = duckdb.sql(statement)
+    assert found is not None
+    return found.to_arrow_table()
+
+
 def environment(name: str, required: tuple[str, ...]) -> Path:
     """Yield the Python of an environment of the peer's own, made the first time it is asked for.
 

@@ -5,7 +5,7 @@
 Events are generated once. Each peer is a process of its own, one after the other. First every
 result of every tick is compared with DuckDB's count straight from the events; a peer gets times
 only when all of its results are equal, else the number of keys that differ. `--write` puts the
-table into docs/benchmarks.md.
+table into docs/benchmarks.md. `--feast` adds feast_tiling.py: exactness only, no times.
 """
 
 from __future__ import annotations
@@ -87,6 +87,13 @@ def share(events: Path, ticks: int, part: peer.Part) -> float:
     return float(found)
 
 
+def feast(events: Path, ticks: int, out: Path) -> str:
+    """Yield how many keys of Feast's tiling are equal, as Markdown."""
+    asked = ["--events", str(events), "--ticks", str(ticks), "--out", str(out)]
+    subprocess.run([sys.executable, str(HERE / "feast_tiling.py"), *asked], check=True)
+    return (out / "exactness.md").read_text()
+
+
 # -- the table -----------------------------------------------------------------------------------
 
 NUMBERS: dict[str, Callable[[dict[str, Any]], float]] = {
@@ -156,6 +163,7 @@ def main() -> None:
     options.add_argument("--size", choices=SIZES, default="small", help="how much there is")
     options.add_argument("--ticks", type=int, default=5, help="warm ticks, 5 or more")
     options.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    options.add_argument("--feast", action="store_true", help="and whether its tiling is exact")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     asked = options.parse_args()
     size, ticks = SIZES[asked.size], asked.ticks + 1
@@ -163,9 +171,12 @@ def main() -> None:
         folder = Path(name)
         tick.write_events(folder / "events", size, ticks)
         found = [ran(each, folder / "events", ticks, folder / each) for each in asked.peers]
+        tiling = feast(folder / "events", ticks, folder / "feast") if asked.feast else ""
     print(table := report(size, found))
     if asked.write:
         tick.write(table, "peers")
+    if asked.write and tiling:
+        tick.write(tiling, "feast")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ windows that end later than now, and hold what will not have left by then, are e
 they are asked for. That is why the table must keep them all: where only the newest window of a key
 is kept, a key without new events never decays. With all of them a reader gets the exact counts.
 
-So that it finishes, it counts only the keys of `--profiles` profiles (one: 50 keys), and may be asked
-for some of the lengths only, by `--windows`; both are told in part.json. The watermark is the newest event: a late
-event is dropped only from windows that ended before, which nobody asks for any more. The result is
-the Delta tables; picking the rows at as_of, for the comparison, is not measured.
+So that it finishes, it counts only the keys of `--profiles` profiles (one: 50 keys), and may be
+asked for some of the lengths only, by `--windows`; both are told in part.json. The watermark is the
+newest event: a late event is dropped only from windows that ended before, which nobody asks for any
+more. The result is the Delta tables; picking the rows at as_of, for the comparison, is not
+measured.
 """
 
 from __future__ import annotations
