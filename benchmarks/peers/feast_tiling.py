@@ -22,14 +22,15 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import peer
 
 REQUIRED = ("feast==0.67.0", "duckdb==2.0.0", "psutil", "pytz")
 WINDOWS = {"1h": timedelta(hours=1), "12h": timedelta(hours=12), "1d": timedelta(days=1)}
-AT_TILE = "equal at the tile's end"
 KEYS = ["profile_id", "gti"]
 # Feast's function and column, and DuckDB's exact value: sums by whole numbers, rounded once.
 AGGREGATES = {
@@ -40,6 +41,8 @@ AGGREGATES = {
     "min": ("min", "points", "min(points)"),
     "max": ("max", "points", "max(points)"),
 }
+
+Rows = dict[tuple[str, str], dict[str, Any]]  # values by key
 
 
 def load(folder: Any, ticks: int, keys: int) -> datetime:
@@ -67,7 +70,7 @@ def load(folder: Any, ticks: int, keys: int) -> datetime:
     return newest
 
 
-def tiled(window: timedelta, hop: timedelta) -> dict[tuple[str, str], dict[str, Any]]:
+def tiled(window: timedelta, hop: timedelta) -> Rows:
     """Yield what Feast tells of each key's newest window."""
     import duckdb
     from feast.aggregation import Aggregation, tiling  # type: ignore[import-not-found]
@@ -87,12 +90,15 @@ def tiled(window: timedelta, hop: timedelta) -> dict[tuple[str, str], dict[str, 
     return {(row["profile_id"], row["gti"]): row for row in newest.to_dict("records")}
 
 
-def counted(window: timedelta, as_of: datetime) -> dict[tuple[str, str], dict[str, Any]]:
+def counted(window: timedelta, as_of: datetime) -> Rows:
     """Yield what the events say of each key's window that ends at as_of."""
     import duckdb
 
     keys = ", ".join(KEYS)
-    values = ", ".join(f'{exact} AS "{name}"' for name, (_, _, exact) in AGGREGATES.items())
+    values = ", ".join(
+        f'{exact} AS "{name}", {function}({column}) AS "plain {name}"'
+        for name, (function, column, exact) in AGGREGATES.items()
+    )
     found = duckdb.execute(
         f"""
         WITH inside AS (
@@ -117,57 +123,65 @@ def same(name: str, theirs: Any, ours: Any) -> bool:
     return bool(theirs == ours)
 
 
-def compared(hop: int, as_of: datetime) -> list[dict[str, Any]]:
-    """Yield a row for each window and aggregate: how many keys are equal at as_of, and at the end
-    of Feast's newest tile."""
-    rows = []
+def distance(theirs: Any, ours: Any) -> float:
+    """Yield how far apart two values are, in parts of ours."""
+    return abs((theirs or 0) - (ours or 0)) / max(abs(ours or 0), 1)
+
+
+def compared(hop: int, as_of: datetime) -> Iterator[dict[str, Any]]:
+    """Yield a row for each window and aggregate: how many keys are equal at as_of and, where it is
+    later, at the end of Feast's newest tile."""
     step = timedelta(minutes=hop)
-    ends = as_of + (datetime.fromtimestamp(0, as_of.tzinfo) - as_of) % step
+    end = as_of + (datetime.fromtimestamp(0, as_of.tzinfo) - as_of) % step
     for window, length in WINDOWS.items():
         theirs = tiled(length, step)
-        ours, at_tile = counted(length, as_of), counted(length, ends)
-        for name in AGGREGATES:
-            different = [key for key in ours if not same(name, theirs[key][name], ours[key][name])]
-            equal_at_tile = sum(
-                same(name, theirs[key][name], at_tile[key][name]) for key in at_tile
-            )
-            example = ""
-            if different:
-                key = different[0]
-                example = f"{'/'.join(key)}: {theirs[key][name]}, not {ours[key][name]}"
-            rows.append(
-                {
-                    "hop": f"{hop} min",
-                    "window": window,
-                    "aggregate": name,
-                    "keys": len(ours),
-                    "equal": len(ours) - len(different),
-                    "different": len(different),
-                    AT_TILE: equal_at_tile,
-                    "example": example,
-                }
-            )
-            print(rows[-1], flush=True)
-    return rows
+        yield from equal(f"hop {hop} min", window, theirs, counted(length, as_of))
+        if end > as_of:
+            by = f"hop {hop} min, at its newest tile's end"
+            yield from equal(by, window, theirs, counted(length, end))
+
+
+def plain(as_of: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the same for DuckDB's own sums of doubles, as a yardstick."""
+    for window, length in WINDOWS.items():
+        ours = counted(length, as_of)
+        sums = [name for name in AGGREGATES if name.startswith("sum of")]
+        summed = {key: {name: row[f"plain {name}"] for name in sums} for key, row in ours.items()}
+        yield from equal("a plain sum", window, summed, ours)
+
+
+def equal(by: str, window: str, theirs: Rows, ours: Rows) -> Iterator[dict[str, Any]]:
+    """Yield a row for each aggregate: how many keys are equal, and the one farthest off."""
+    for name in AGGREGATES:
+        if name not in next(iter(theirs.values())):
+            continue
+        different = [key for key in ours if not same(name, theirs[key][name], ours[key][name])]
+        example = ""
+        if different:
+            key = max(different, key=lambda key: distance(theirs[key][name], ours[key][name]))
+            example = f"{'/'.join(key)}: {theirs[key][name]}, not {ours[key][name]}"
+        yield {
+            "by": by,
+            "window": window,
+            "aggregate": name,
+            "keys": len(ours),
+            "equal": len(ours) - len(different),
+            "different": len(different),
+            "example": example,
+        }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Yield Markdown: a line for each hop and aggregate, how many keys are equal in each window."""
-    windows = " | ".join(f"{window} equal" for window in WINDOWS)
+    """Yield Markdown: how many keys are equal in each window, a line for each aggregate."""
     lines = [
-        f"| hop | aggregate | {windows} | a difference |",
-        f"|---:|---|{'---:|' * len(WINDOWS)}---|",
+        f"| equal keys | aggregate | {' | '.join(WINDOWS)} | a difference |",
+        f"|---|---|{'---:|' * len(WINDOWS)}---|",
     ]
-    for hop, aggregate in dict.fromkeys((row["hop"], row["aggregate"]) for row in rows):
-        told = [row for row in rows if (row["hop"], row["aggregate"]) == (hop, aggregate)]
-        equal = [f"{row['equal']} of {row['keys']}" for row in told]
-        if any(row[AT_TILE] > row["equal"] for row in told):
-            equal = [
-                f"{text} ({row[AT_TILE]} at the tile's end)"
-                for text, row in zip(equal, told, strict=True)
-            ]
+    for by, aggregate in dict.fromkeys((row["by"], row["aggregate"]) for row in rows):
+        told = [row for row in rows if (row["by"], row["aggregate"]) == (by, aggregate)]
+        cells = " | ".join(f"{row['equal']} of {row['keys']}" for row in told)
         example = next((row["example"] for row in told if row["example"]), "")
-        lines.append(f"| {hop} | {aggregate} | {' | '.join(equal)} | {example} |")
+        lines.append(f"| {by} | {aggregate} | {cells} | {example} |")
     return "\n".join(lines) + "\n"
 
 
@@ -181,7 +195,7 @@ def main() -> None:
         raise SystemExit(subprocess.run([python, *sys.argv], check=False).returncode)
     newest = load(asked.events, asked.ticks, asked.keys)
     as_of = newest.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    rows = [row for hop in asked.hops for row in compared(hop, as_of)]
+    rows = [*chain.from_iterable(compared(hop, as_of) for hop in asked.hops), *plain(as_of)]
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / "exactness.json").write_text(json.dumps(rows, indent=1))
     (asked.out / "exactness.md").write_text(table(rows))
