@@ -9,9 +9,9 @@ is dropped only when no later window holds it. OVER windows end at each event, n
 all keys, and say nothing of a key without events; GROUP BY with a moving bound is not brought up to
 date when the bound moves; CUMULATE begins again at its window's start.
 
-What the comparison needs and a plain job does not have: a tick's file ends with one row stamped
-as_of, with no key, which moves the watermark to the end of the newest minute. Without it that
-minute's windows would be told when an event of the next minute comes.
+What the comparison needs and a plain job does not have: a tick's file ends with a row without a key
+that moves the watermark to the end of the newest minute. Without it that minute's windows would be
+told when an event of the next minute comes.
 
 The result is a table in files, as a Flink job leaves it for others: a row per key and length for
 every minute, whole when `_SUCCESS` is there, which is written with a checkpoint, every 200 ms. Also

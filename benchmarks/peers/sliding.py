@@ -20,6 +20,7 @@ measured.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,7 @@ class Sliding:
     queries: list[StreamingQuery] = field(default_factory=list)
 
     def start(self) -> None:
+        shutil.copytree(self.events, self.folder / "ready")
         (self.folder / "in").mkdir()
         for window in self.windows:
             self.spark.sql(
@@ -67,7 +69,8 @@ class Sliding:
 
     def bring(self, batch: int) -> dict[str, Any]:
         before = work.so_far(self.spark, self.folder)
-        os.link(self.events / f"{batch}.parquet", self.folder / "in" / f"{batch}.parquet")
+        name = f"{batch}.parquet"
+        os.link(self.folder / "ready" / name, self.folder / "in" / name)
         for query in self.queries:
             query.processAllAvailable()
         return work.since(self.spark, self.folder, before)
