@@ -125,7 +125,7 @@ def same(name: str, theirs: Any, ours: Any) -> bool:
 
 def distance(theirs: Any, ours: Any) -> float:
     """Yield how far apart two values are, in parts of ours."""
-    return abs((theirs or 0) - (ours or 0)) / max(abs(ours or 0), 1)
+    return float(abs((theirs or 0) - (ours or 0)) / max(abs(ours or 0), 1))
 
 
 def compared(hop: int, as_of: datetime) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -72,15 +72,8 @@ class Cost:
     _done: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def look(self) -> None:
-        """Look at the memory again and again; a process counts from its second look on: just after
-        a fork it shows its parent's memory as its own."""
-        before: set[int] = set()
         while not self._done.wait(LOOK_EVERY):
-            there = {process.pid: process for process in tree()}
-            self.memory = max(
-                self.memory, memory(each for pid, each in there.items() if pid in before)
-            )
-            before = set(there)
+            self.memory = max(self.memory, memory())
 
 
 def tree() -> list[psutil.Process]:
@@ -88,12 +81,13 @@ def tree() -> list[psutil.Process]:
     return [own, *own.children(recursive=True)]
 
 
-def memory(processes: Iterable[psutil.Process]) -> int:
-    """Yield the resident bytes; pages that processes share count in each."""
-    total = 0
-    for process in processes:
+def memory() -> int:
+    """Yield the resident bytes; pages that processes share count in each. A process counts from its
+    second second on: just after a fork it shows its parent's memory as its own."""
+    total, now = 0, time.time()
+    for process in tree():
         with suppress(psutil.Error):
-            total += process.memory_info().rss
+            total += process.memory_info().rss if now - process.create_time() > 1 else 0
     return total
 
 
@@ -120,7 +114,7 @@ def measured() -> Iterator[Cost]:
         cost.cpu = tree_cpu() - cpu
         cost._done.set()
         looking.join()
-        cost.memory = cost.memory or memory(tree())  # shorter than two looks
+        cost.memory = max(cost.memory, memory())
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
