@@ -16,23 +16,20 @@ import argparse
 import json
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-sys.path.append(str(Path(__file__).parents[1]))  # for tick
+sys.path.append(str(Path(__file__).parents[1]))  # for tick and measuring
+
+from measuring import MIB, metered  # noqa: E402
 
 CACHE = Path.home() / ".cache" / "tidemill-benchmarks"
-LOOK_EVERY = 0.05  # seconds between two looks at the memory
 
 
 @dataclass(frozen=True)
@@ -62,61 +59,6 @@ class Peer(Protocol):
         """Yield the features as they stand, `profile_id`, `gti` and counts."""
 
 
-@dataclass
-class Cost:
-    """Wall seconds, CPU seconds and peak memory (RSS) of this process and all below it."""
-
-    seconds: float = 0.0
-    cpu: float = 0.0
-    memory: int = 0
-    _done: threading.Event = field(default_factory=threading.Event, repr=False)
-
-    def look(self) -> None:
-        while not self._done.wait(LOOK_EVERY):
-            self.memory = max(self.memory, memory())
-
-
-def tree() -> list[psutil.Process]:
-    own = psutil.Process()
-    return [own, *own.children(recursive=True)]
-
-
-def memory() -> int:
-    """Yield the resident bytes; pages that processes share count in each. A process counts from its
-    second second on: just after a fork it shows its parent's memory as its own."""
-    total, now = 0, time.time()
-    for process in tree():
-        with suppress(psutil.Error):
-            total += process.memory_info().rss if now - process.create_time() > 1 else 0
-    return total
-
-
-def tree_cpu() -> float:
-    """Yield the CPU seconds of the living and, through their parents, of those that ended."""
-    total = 0.0
-    for process in tree():
-        with suppress(psutil.Error):
-            total += sum(process.cpu_times()[:4])  # user, system, and both of ended children
-    return total
-
-
-@contextmanager
-def measured() -> Iterator[Cost]:
-    """Measure what happens inside."""
-    cost = Cost()
-    looking = threading.Thread(target=cost.look, daemon=True)
-    looking.start()
-    cpu, started = tree_cpu(), time.monotonic()
-    try:
-        yield cost
-    finally:
-        cost.seconds = time.monotonic() - started
-        cost.cpu = tree_cpu() - cpu
-        cost._done.set()
-        looking.join()
-        cost.memory = max(cost.memory, memory())
-
-
 def arguments(description: str) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=description.splitlines()[0])
     options.add_argument("--events", type=Path, required=True, help="folder of 0.parquet ...")
@@ -130,9 +72,12 @@ def run(peer: Peer, ticks: int, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with (out / "times.jsonl").open("w") as lines:
         for batch in range(ticks + 1):
-            with measured() as cost:
+            with metered() as used:
+                started = time.monotonic()
                 more = peer.bring(batch)
-            told = {"tick": batch, "seconds": cost.seconds, "cpu": cost.cpu, "memory": cost.memory}
+                seconds = time.monotonic() - started
+            memory = round(used.memory * MIB)
+            told = {"tick": batch, "seconds": seconds, "cpu": used.cpu, "memory": memory}
             lines.write(json.dumps({**told, "note": "", **more}) + "\n")
             lines.flush()
             pq.write_table(peer.result(batch), out / f"{batch}.parquet")

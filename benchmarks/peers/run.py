@@ -45,14 +45,15 @@ class Ran:
     part: peer.Part
     share: float  # of the keys
     wrong: list[int]
+    counted: int  # of the ticks, the last ones: those before only warm up
 
     @property
     def warm(self) -> list[dict[str, Any]]:
-        return self.times[2:]
+        return self.times[-self.counted :]
 
 
-def ran(name: str, events: Path, ticks: int, out: Path) -> Ran:
-    """Run a peer and compare what it wrote."""
+def ran(name: str, events: Path, ticks: int, counted: int, out: Path) -> Ran:
+    """Run a peer and compare what it wrote; the last `counted` ticks are warm."""
     title, (program, *words) = PEERS[name]
     asked = ["--events", str(events), "--ticks", str(ticks), "--out", str(out)]
     subprocess.run([sys.executable, str(HERE / program), *words, *asked], check=True)
@@ -61,7 +62,7 @@ def ran(name: str, events: Path, ticks: int, out: Path) -> Ran:
     times = [json.loads(line) for line in (out / "times.jsonl").read_text().splitlines()]
     assert len(times) == ticks + 1, f"{name} tells of every batch"
     print(f"{title}: keys that differ after each batch: {wrong}", file=sys.stderr)
-    return Ran(name, times, part, share(events, ticks, part), wrong)
+    return Ran(name, times, part, share(events, ticks, part), wrong, counted)
 
 
 def wrong_keys(out: Path, part: peer.Part, events: Path, batch: int) -> int:
@@ -106,7 +107,8 @@ def report(size: Size, ran: list[Ran]) -> str:
     """Yield what was found, as Markdown."""
     lines = [
         f"{size.events:,} events over 25 h, {size.keys:,} possible keys, {size.events_per_tick:,} "
-        f"events a tick; 1 cold and {len(ran[0].warm)} warm ticks each.",
+        f"events a tick; 1 cold tick, {len(ran[0].times) - 2 - ran[0].counted} to warm up, "
+        f"{ran[0].counted} warm ticks each.",
         "",
         tick.machine(),
         "",
@@ -162,16 +164,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--size", choices=SIZES, default="small", help="how much there is")
     options.add_argument("--ticks", type=int, default=5, help="warm ticks, 5 or more")
+    options.add_argument("--warm", type=int, default=5, help="ticks between that only warm up")
     options.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     options.add_argument("--feast", action="store_true", help="and whether its tiling is exact")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     asked = options.parse_args()
-    size, ticks = SIZES[asked.size], asked.ticks + 1
+    size, ticks = SIZES[asked.size], 1 + asked.warm + asked.ticks
     with tempfile.TemporaryDirectory(prefix="tidemill-peers-") as name:
         folder = Path(name)
         tick.write_events(folder / "events", size, ticks)
-        found = [ran(each, folder / "events", ticks, folder / each) for each in asked.peers]
-        tiling = feast(folder / "events", ticks, folder / "feast") if asked.feast else ""
+        events = folder / "events"
+        found = [ran(one, events, ticks, asked.ticks, folder / one) for one in asked.peers]
+        tiling = feast(events, ticks, folder / "feast") if asked.feast else ""
     print(table := report(size, found))
     if asked.write:
         tick.write(table, "peers")
