@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 sys.path.append(str(Path(__file__).parents[1]))  # for tick and measuring
 
-from measuring import MIB, metered  # noqa: E402
+from measuring import MIB, metered
 
 CACHE = Path.home() / ".cache" / "tidemill-benchmarks"
 
