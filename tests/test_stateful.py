@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +14,14 @@ from pathlib import Path
 import pytest
 import yaml
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import oracle
+from children import Children
 from command_line import call
 from lakes import Event, Lakes, TestLake, at, payload
-from runs import of_files, opened, run_once, write_file
+from runs import check_whole, of_files, opened, reading, run_once, write_file
 from tidemill import checkpoints, failpoints, gold, ledger, pipeline, reconcile, silver
 from tidemill.errors import CheckpointError, DefinitionError, LedgerError, UsageError
 from tidemill.features.definition import SHIPPED, load
@@ -222,6 +225,38 @@ def dies(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
         failing.setenv(failpoints.VARIABLE, point)
         with pytest.raises(PySparkException, match=point):
             yield
+
+
+@pytest.mark.stream
+@pytest.mark.crash
+def test_a_continuous_run_is_killed_in_a_batch_of_the_state(
+    spark: SparkSession, children: Children, tmp_path: Path
+) -> None:
+    """kill -9 while the state takes in the second file; the next run goes on with that batch."""
+    first = [view_at("10:00"), view_at("10:59", "q"), view_at("20T11:10", "r")]
+    second = [view_at("11:20"), view_at("10:30", "q")]
+    files, root = tmp_path / "in", tmp_path / "lake"
+    write_file(files, "1.jsonl", map(payload, first), age=60)
+    file = declared(tmp_path / "p.yaml", source={"kind": "files", "input": str(files)})
+    state = root / "_checkpoints" / "engagement_state_engagement"
+    child = children.tidemill("run", file, "--root", root, "--trigger", "1s", "--json")
+    child.until(lambda: newest(state / "commits") >= 0)
+    write_file(files, "2.jsonl", map(payload, second))
+    before = newest(state / "commits")
+    child.until(lambda: newest(state / "offsets") > max(before, newest(state / "commits")))
+    child.process.kill()
+    assert child.ended() == -signal.SIGKILL
+
+    definition = load(str(file))
+    run_once(root, definition)
+    lake = reading(spark, root, str(file))
+    check_whole(lake, [*map(payload, first), *map(payload, second)], [*first, *second])
+    assert set(modes(lake)) == {"stateful"}
+
+
+def newest(folder: Path) -> int:
+    """The newest batch that a query has planned (offsets) or done (commits), -1 for none."""
+    return max((int(p.name) for p in folder.glob("*") if p.name.isdigit()), default=-1)
 
 
 @pytest.mark.stream
