@@ -26,8 +26,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ import tick
 from measuring import CURVES, machine, resident, say, temporary, tree, wish, write
 
 from tidemill import lake as lakes
-from tidemill import ledger, maintenance, pipeline, plotting, reconcile, running
+from tidemill import ledger, maintenance, pipeline, plotting, reconcile, running, silver
 from tidemill.features.definition import load
 from tidemill.lake import Lake
 from tidemill.session import session
@@ -52,7 +52,8 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: ticks of `step` minutes, and how many days files and logs are kept."""
+    """What is run: ticks of `step` minutes from `first`, seconds since 1970, on; and how many days
+    files and logs are kept."""
 
     ticks: int
     step: int
@@ -60,6 +61,7 @@ class Plan:
     keys: int
     keep: float
     record: int
+    first: int
 
 
 # -- events --------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ def events_of(plan: Plan, first: int, last: int) -> str:
           CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END
             AS event_type,
           make_timestamptz(
-            ({int(tick.FIRST.timestamp())} + minute * 60 + floor(u2 * 60))::BIGINT * 1000000
+            ({plan.first} + minute * 60 + floor(u2 * 60))::BIGINT * 1000000
           ) AS event_timestamp
         FROM events
     """
@@ -108,7 +110,7 @@ class Week:
     def tick(self, number: int) -> dict[str, Any]:
         """Run the upkeep that is due, and one tick; yield its record."""
         minute = number * self.plan.step
-        found: dict[str, Any] = {"tick": number, "at": iso(at(minute))}
+        found: dict[str, Any] = {"tick": number, "at": iso(self.at(minute))}
         if number and minute % HOUR < self.plan.step:
             self.watch.record()  # upkeep comes after what the batches did is told, as in a run
             found["upkeep"] = self.upkeep(minute)
@@ -124,6 +126,9 @@ class Week:
             self.watch.record()
             found["recorded"] = round(time.monotonic() - started, 3)
         return {**found, **self.told()}
+
+    def at(self, minute: int) -> datetime:
+        return silver.of_epoch(self.plan.first + minute * 60)
 
     def told(self) -> dict[str, Any]:
         """Yield what gold says of the tick, the files and the memory."""
@@ -159,7 +164,7 @@ class Week:
         actions = maintenance.ACTIONS if daily else maintenance.OFTEN
         if daily and self.plan.keep:
             actions = tuple(action for action in actions if action != "vacuum")
-        steps = maintenance.plan(self.lake, Clock(at(minute)), actions)
+        steps = maintenance.plan(self.lake, Clock(self.at(minute)), actions)
         done = maintenance.maintain(self.lake, steps)
         seconds = dict(maintenance.row_of(self.lake, done).seconds)
         if daily and self.plan.keep:
@@ -204,10 +209,6 @@ class Week:
         return {"ticks": ticks, "different": different, "wrong": wrong}
 
 
-def at(minute: int) -> datetime:
-    return tick.FIRST + timedelta(minutes=minute)
-
-
 def in_log(folder: Path) -> dict[str, int | None]:
     """Count the files and bytes of a table's newest version, by its checksum file, and of its
     log."""
@@ -245,7 +246,10 @@ def run(folder: Path, plan: Plan, memory: str) -> None:
     """Run the ticks that are not recorded yet, then compare gold."""
     duckdb.sql("SET TimeZone = 'UTC'")
     path = folder / RECORDS
-    done = ticks_of(read(path)) if path.exists() else []
+    records = read(path) if path.exists() else []
+    if records:  # the same events again, perhaps more ticks
+        plan = replace(plan_of(records)[0], ticks=plan.ticks)
+    done = ticks_of(records)
     first = done[-1]["tick"] + 1 if done else 0
     week = open_week(folder, plan, memory)
     with path.open("a", encoding="utf-8") as file:
@@ -425,6 +429,12 @@ def panel(
     )
 
 
+def tomorrow() -> int:
+    """Yield the next midnight. Events go on from there, so that event time is always ahead of the
+    machine's: a day of `tidemill_batches`, which has the machine's date, is always closed."""
+    return (int(time.time()) // 86_400 + 1) * 86_400
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     here = Path(tempfile.gettempdir()) / "tidemill-week"
@@ -440,7 +450,8 @@ def main() -> None:
     options.add_argument("--report", type=Path, metavar="FILE", help="make table and picture only")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     asked = options.parse_args()
-    plan = Plan(asked.ticks, asked.step, asked.events, asked.keys, asked.keep, asked.record)
+    words = ("ticks", "step", "events", "keys", "keep", "record")
+    plan = Plan(**{word: getattr(asked, word) for word in words}, first=tomorrow())
     if not asked.report:
         if asked.fresh:
             shutil.rmtree(asked.folder, ignore_errors=True)
