@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-connect test-full lint bench notebooks lock clean
+.PHONY: help setup demo test test-around test-connect test-full lint bench notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.10 --generate-hashes \
@@ -14,13 +14,16 @@ setup: ## make .venv: Python, Java, packages, jars (about 900 MB, two minutes, o
 demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 	@$(BIN)/tidemill demo --rate 60 $(ARGS)
 
-test: setup ## the tests, without their long forms
-	@$(BIN)/pytest -n 2 --dist loadfile -m "not full" $(ARGS)
+test: setup ## the tests of the main job: records to features, exact and safe to kill
+	@$(BIN)/pytest -n 2 --dist loadfile -m "not around and not full" $(ARGS)
+
+test-around: setup ## the other tests: aggregates, quality, bundle, notebooks, reports ...
+	@$(BIN)/pytest -n 2 --dist loadfile -m "around and not full" $(ARGS)
 
 test-connect: setup ## the core, refresh and command line again, on Spark Connect
 	@SPARK_REMOTE='local[2]' $(BIN)/pytest -m "connect and not full" -W ignore::UserWarning $(ARGS)
 
-test-full: setup ## all tests
+test-full: setup ## all of these tests, in their long forms too
 	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: setup ## ruff check, ruff format --check, mypy

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import command_line
+import groups
 import on_connect
 from children import Children
 from lakes import Event, Lakes, at
@@ -20,7 +21,8 @@ from tidemill.settings import Place
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the group that runs on Spark Connect too."""
+    """Mark the tests around the main job, and the group that runs on Spark Connect too."""
+    groups.mark(items)
     on_connect.mark(items)
 
 
