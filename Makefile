@@ -2,6 +2,7 @@
 .PHONY: help setup demo test test-around test-connect test-full lint bench notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
+PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
@@ -15,16 +16,16 @@ demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 	@$(BIN)/tidemill demo --rate 60 $(ARGS)
 
 test: setup ## the tests of the main job: records to features, exact and safe to kill
-	@$(BIN)/pytest -n 2 --dist loadfile -m "not around and not full" $(ARGS)
+	@$(BIN)/$(PYTEST) -m "not around and not full" $(ARGS)
 
 test-around: setup ## the other tests: aggregates, quality, bundle, notebooks, reports ...
-	@$(BIN)/pytest -n 2 --dist loadfile -m "around and not full" $(ARGS)
+	@$(BIN)/$(PYTEST) -m "around and not full" $(ARGS)
 
 test-connect: setup ## the core, refresh and command line again, on Spark Connect
 	@SPARK_REMOTE='local[2]' $(BIN)/pytest -m "connect and not full" -W ignore::UserWarning $(ARGS)
 
 test-full: setup ## all of these tests, in their long forms too
-	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/$(PYTEST) $(ARGS)
 
 lint: setup ## ruff check, ruff format --check, mypy
 	$(BIN)/ruff check .
