@@ -1,8 +1,9 @@
 """Which tests are of the main job, and which of what stands around it.
 
 `make test` runs the main job: records to features, exact and safe to kill. Around it are other
-aggregates and the pipelines that use them, the other engine, changes of a living view, quality,
-the bundle, notebooks, reports and questions: `make test-around`. CI runs both.
+aggregates and the pipelines that use them, the other engine, upkeep and its hour buckets, changes
+of a living view, catalogs, quality, the bundle, notebooks and reports: `make test-around`. CI runs
+both.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ AROUND = frozenset(
         "test_aggregates",
         "test_arithmetic",
         "test_bundle",
+        "test_catalog",
         "test_contains",
         "test_dbx",
         "test_definitions",
@@ -24,8 +26,10 @@ AROUND = frozenset(
         "test_exporter",
         "test_filters",
         "test_gate",
+        "test_hours",
         "test_init",
         "test_keeper",
+        "test_maintenance",
         "test_metrics",
         "test_notebooks",
         "test_own_aggregate",
