@@ -2,7 +2,7 @@
 .PHONY: help setup demo test test-around test-connect test-full lint bench notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
-PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := pytest -n 2 --dist loadfile
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 

@@ -21,8 +21,7 @@ from tidemill.settings import Place
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long files first; mark the tests around the main job, and those for Spark Connect."""
-    groups.in_order(items)
+    """Mark the tests around the main job, and the group that runs on Spark Connect too."""
     groups.mark(items)
     on_connect.mark(items)
 

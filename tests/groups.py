@@ -42,23 +42,6 @@ AROUND = frozenset(
         "test_stateful",
     }
 )
-# The files that take longest, first: two processes share them, and none should wait at the end.
-LONG = (
-    "test_crash",
-    "test_history",
-    "test_stateful",
-    "test_cli",
-    "test_incremental",
-    "test_checkpoints",
-    "test_own_aggregate",
-    "test_bundle",
-)
-
-
-def in_order(items: list[pytest.Item]) -> None:
-    """Put the tests of the files that take longest first."""
-    order = {stem: n for n, stem in enumerate(LONG)}
-    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 def mark(items: list[pytest.Item]) -> None:
