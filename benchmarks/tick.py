@@ -44,6 +44,11 @@ TYPES = ("select", "highlight", "view")
 WINDOWS = {"1d": 1440, "12h": 720, "1h": 60}
 COLUMNS = [f"{kind}_count_{window}" for window in WINDOWS for kind in TYPES]
 Windows = Mapping[str, int]  # minutes by name
+NAMES = """
+    'profile-' || key // 50 AS profile_id,
+    'title-' || key % 50 AS gti,
+    CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END AS event_type
+"""  # of an event, from its key's number and a draw
 BUCKETS, GOLD = "engagement_buckets", "engagement_features"
 
 
@@ -149,10 +154,7 @@ def _write_batch(folder: Path, size: Size, batch: int, events: int, minute: str)
           WITH draws AS (SELECT i, {draws} FROM range({events}) AS numbers(i)),
           events AS (SELECT *, ({key if size.hot else drawn})::BIGINT AS key FROM draws)
           SELECT
-            'profile-' || key // 50 AS profile_id,
-            'title-' || key % 50 AS gti,
-            CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END
-              AS event_type,
+            {NAMES},
             make_timestamptz(
               ({int(FIRST.timestamp())} + floor({minute}) * 60 + floor(u4 * 60))::BIGINT * 1000000
             ) AS event_timestamp

@@ -83,10 +83,7 @@ def events_of(plan: Plan, first: int, last: int) -> str:
           FROM draws
         )
         SELECT
-          'profile-' || key // 50 AS profile_id,
-          'title-' || key % 50 AS gti,
-          CASE WHEN u0 < 0.25 THEN 'select' WHEN u0 < 0.9 THEN 'highlight' ELSE 'view' END
-            AS event_type,
+          {tick.NAMES},
           make_timestamptz(
             ({plan.first} + minute * 60 + floor(u2 * 60))::BIGINT * 1000000
           ) AS event_timestamp

@@ -237,15 +237,10 @@ def _appends(flow: Flow, buckets: str, found: Sequence[Commit]) -> list[Mapping[
         return []
     oldest: Mapping[str, Any] = found[0].ledger or {}
     commits = flow.reader.commits(buckets)
-    told = _batches_of(commits)
+    told = [c.ledger for c in ledger.appends(commits) if c.ledger]
     known = any(
         t["generation"] == oldest["generation"] and t["batch"] <= oldest["from_batch"] for t in told
     )
     if len(commits) == RECENT and not known:
-        told = _batches_of(flow.reader.commits(buckets, None))
+        told = [c.ledger for c in ledger.appends(flow.reader.commits(buckets, None)) if c.ledger]
     return told
-
-
-def _batches_of(commits: Sequence[Commit]) -> list[Mapping[str, Any]]:
-    """Yield the ledgers of appends: upkeep, which names a batch too, brought none."""
-    return [c.ledger for c in commits if c.ledger and ledger.UPKEEP not in c.ledger]

@@ -160,12 +160,13 @@ def _ledger(text: str | None) -> Mapping[str, Any] | None:
     return found if ours else None
 
 
-def appends(found: Iterable[Commit], generation: str) -> Iterator[Commit]:
-    """Yield those commits that are appends of this generation."""
+def appends(found: Iterable[Commit], generation: str | None = None) -> Iterator[Commit]:
+    """Yield those commits that are appends of this generation, of any by default; upkeep, whose
+    ledger names a batch too, brought none."""
     return (
         c
         for c in found
-        if c.ledger and c.ledger["generation"] == generation and UPKEEP not in c.ledger
+        if c.ledger and generation in (None, c.ledger["generation"]) and UPKEEP not in c.ledger
     )
 
 
