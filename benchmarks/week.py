@@ -45,7 +45,7 @@ from tidemill.sources.files import Files
 
 HOUR, DAY = 60, 1440  # minutes
 LATE, LATEST = 0.05, 180  # the share of late events, and minutes
-RECORDS = "week.jsonl"
+RECORDS, AGES = "week.jsonl", "ages.json"
 PARTS = 4  # of a run that is too short for whole days
 Record = Mapping[str, Any]
 
@@ -96,13 +96,26 @@ def events_of(plan: Plan, first: int, last: int) -> str:
 
 @dataclass
 class Week:
-    """The open lake, and what upkeep needs to know of the time."""
+    """The open lake, and what upkeep needs to know of the time, which `ages` keeps for a run that
+    is stopped."""
 
     lake: Lake
     plan: Plan
     watch: running.Watch
+    ages: Path
     seen: dict[str, int] = field(default_factory=dict)  # the minute of each file of the logs
-    day_began: float = field(default_factory=time.time)
+    took: float = 0.0  # seconds of the day so far, up to the last upkeep
+    went_on: float = field(default_factory=time.time)
+
+    def recall(self) -> None:
+        """Go on with the ages of a run that was stopped."""
+        if self.ages.exists():
+            self.seen, self.took = json.loads(self.ages.read_text(encoding="utf-8"))
+
+    def keep(self) -> None:
+        now = time.time()
+        self.took, self.went_on = self.took + now - self.went_on, now
+        self.ages.write_text(json.dumps([self.seen, self.took]), encoding="utf-8")
 
     def tick(self, number: int) -> dict[str, Any]:
         """Run the upkeep that is due, and one tick; yield its record."""
@@ -155,6 +168,7 @@ class Week:
         daily = minute % DAY < self.plan.step
         if self.plan.keep:
             self.age_logs(minute)
+            self.keep()
         if daily and self.plan.keep:
             self.set_retention()
         started = time.monotonic()
@@ -174,7 +188,7 @@ class Week:
     def set_retention(self) -> None:
         """Have each table keep removed files for the time that the days to keep took, and its log
         for these days, by the files' ages."""
-        took, self.day_began = time.time() - self.day_began, time.time()
+        took, self.took = self.took, 0.0
         for name, _ in self.folders():
             self.lake.spark.sql(
                 f"ALTER TABLE {name} SET TBLPROPERTIES ("
@@ -236,7 +250,9 @@ def open_week(folder: Path, plan: Plan, memory: str) -> Week:
     spark = session(driver_memory=memory)
     lake = lakes.open_for_writing(spark, Place(folder / "lake"), definition)
     of_lake = pipeline.Pipeline(lake, Files(Path()), Clock(), "event")
-    return Week(lake, plan, running.Watch(of_lake, lambda rows: None))
+    week = Week(lake, plan, running.Watch(of_lake, lambda rows: None), folder / AGES)
+    week.recall()
+    return week
 
 
 def run(folder: Path, plan: Plan, memory: str) -> None:

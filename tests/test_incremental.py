@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import oracle
 from lakes import Event, Lakes, TestLake, at
-from tidemill import failpoints, gold, ledger, pipeline, silver, ways
+from tidemill import failpoints, gold, ledger, merging, pipeline, silver, ways
 
 MINUTE = timedelta(minutes=1)
 COMMIT_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -167,12 +167,68 @@ def test_upkeep_of_the_buckets_shows_no_new_rows(lakes: Lakes) -> None:
     assert (done.mode, done.keys_changed) == ("incremental", 0)
 
 
-def test_a_long_jump_leads_to_a_recompute(lakes: Lakes) -> None:
-    lake = ticked(lakes)
-    assert refresh_at(lake, at("15:00")).mode == "incremental"
-    assert refresh_at(lake, at("21:00")).mode == "recompute"
-    assert told(lake)["why"].startswith("as_of moves by 6:00:00")
+def test_a_jump_past_more_rows_than_the_horizon_has_leads_to_a_recompute(lakes: Lakes) -> None:
+    """Yesterday's burst leaves all windows: by the length of the jump it would be worth it."""
+    lake = wishing(lakes.new(), "incremental")
+    burst = [view_at(f"20T10:{minute:02}") for minute in range(30)]
+    lake.feed([*burst, view_at("21:00")])
+    lake.feed([view_at("21:01"), view_at("21:02")])
+    assert told(lake)["mode"] == "incremental"
+    assert refresh_at(lake, at("22:30")).mode == "incremental", "nothing stands where edges pass"
+    refresh_at(lake, at("20T21:03"))
     assert lake.different() == 0
+    done = refresh_at(lake, at("21:03"))
+    assert done.mode == "recompute"
+    assert told(lake)["why"] == (
+        "as_of moves by 1 day, 0:00:00, and 33 bucket rows would be read instead of 3"
+    )
+    assert lake.different() == 0
+
+
+def test_a_jump_past_few_rows_is_incremental_however_long(lakes: Lakes) -> None:
+    lake = ticked(lakes)
+    for later in ("15:00", "21:00", "22T09:00"):
+        assert refresh_at(lake, at(later)).mode == "incremental"
+        assert lake.different() == 0
+
+
+def test_within_an_hour_a_jump_is_judged_by_its_length(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ticked(lakes)
+    monkeypatch.setattr(ways, "statement", lambda *a: pytest.fail("counts rows"))
+    assert refresh_at(lake, at("11:01")).mode == "incremental"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "small"),
+    [(None, 0, True), ("SMALL_GOLD", 100, False), ("SMALL_BATCH", 0, False)],
+)
+def test_a_small_refresh_is_interpreted(
+    limit: str | None, value: int, small: bool, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the bytes of gold and the rows that came; a recompute never is."""
+    lake = ticked(lakes)
+    if limit:
+        monkeypatch.setattr(ways, limit, value)
+    spark, name = lake.lake.spark, "spark.sql.codegen.wholeStage"
+    seen: list[str] = []
+    merge = merging.merge
+
+    def seeing(*args: object) -> int | None:
+        seen.append(spark.conf.get(name))
+        return merge(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(merging, "merge", seeing)
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    try:
+        lake.feed([view_at("10:02")])
+        refresh_at(wishing(lake, "recompute"), at("10:04"))
+        assert seen == ["false" if small else "true", "true"]
+        assert spark.conf.get(name) == "true", "as it was before"
+    finally:
+        spark.conf.set(name, before)
 
 
 @pytest.mark.parametrize("wished", ["auto", "incremental"])

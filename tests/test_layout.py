@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from lakes import Lakes, TestLake, at
+from tidemill.lake import prepare_root
 
 
 def _root(lake: TestLake) -> Path:
@@ -34,3 +35,21 @@ def test_times_in_files_have_statistics(lakes: Lakes) -> None:
     columns = {group.column(n).path_in_schema: group.column(n) for n in range(group.num_columns)}
     statistics = columns["bucket_start"].statistics
     assert (statistics.min, statistics.max) == (at("10:00"), at("10:07"))
+
+
+def test_no_file_has_a_checksum_file_beside_it(lakes: Lakes) -> None:
+    """Each of those costs Hadoop some processes of their own, and Delta's logs are safe without."""
+    lake = lakes.new()
+    lake.feed([("e", "p", "g", "view", at("10:00"))])
+    lake.feed([("f", "p", "g", "view", at("10:01"))])
+    assert not [path for path in _root(lake).rglob(".*.crc")]
+
+
+def test_another_session_s_checksum_of_the_last_checkpoint_is_removed(lakes: Lakes) -> None:
+    """That file is written again and again: the checksum would be wrong from the next time on."""
+    lake = lakes.new()
+    log = _root(lake) / "engagement_features" / "_delta_log"
+    beside = log / "._last_checkpoint.crc"
+    beside.write_bytes(b"crc")
+    prepare_root(lake.lake.place)
+    assert not beside.exists() and (log / f"{0:020}.json").exists()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -33,6 +33,7 @@ from tidemill.hours import Hours
 from tidemill.lake import Lake
 from tidemill.ledger import Commit, Standing
 from tidemill.making import difference
+from tidemill.session import interpreted
 from tidemill.settings import iso
 from tidemill.silver import cached
 from tidemill.statements import statement
@@ -161,7 +162,8 @@ def _bring(lake: Lake, view: FeatureView, aimed: Aiming, changed: Changed) -> Re
         aim = aimed(there)
         if aim is None:
             return _unchanged(view, there, started)
-        count = _merge_changes(lake, view, aim, changed)
+        with interpreted(lake.spark) if aim.way.small else nullcontext():
+            count = _merge_changes(lake, view, aim, changed)
         if count is not None:
             log.info("%s: %d keys changed at %s", view.name, count, iso(aim.as_of))
             return _refreshed(view, aim, count, started)

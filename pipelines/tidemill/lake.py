@@ -65,6 +65,11 @@ class Lake:
         log = self._log(table)
         return ledger.of_log(log, limit) if log else ledger.commits(self.spark, table, limit)
 
+    def size(self, table: str, version: int) -> int | None:
+        """Yield the bytes of a table's version where the lake is a folder and the log tells it."""
+        log = self._log(table)
+        return ledger.size(log, version) if log else None
+
     def _log(self, table: str) -> Path | None:
         root = self.place.folder
         return root and root / table / "_delta_log"
@@ -130,6 +135,8 @@ def prepare_root(place: Place) -> None:
             if any(not path.name.startswith(("_tidemill", ".")) for path in root.iterdir()):
                 raise LakeError("holds files, but no lake", where=str(root), expected="--root DIR")
             (root / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
+        for checksum in root.glob("*/_delta_log/._last_checkpoint.crc"):
+            checksum.unlink()  # another session's, of a file that is going to change
     except OSError as error:
         message = f"cannot be written: {error.strerror}"
         raise LakeError(message, where=str(root), expected="a folder you may write to") from error

@@ -122,6 +122,15 @@ def newest_version(log: Path) -> int:
     return version
 
 
+def size(log: Path, version: int) -> int | None:
+    """Yield the bytes of a version's files, by its checksum in a folder's log; None without one."""
+    try:
+        told = json.loads(_file(log, version).with_suffix(".crc").read_text(encoding="utf-8"))
+        return int(told["tableSizeBytes"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
 def _file(log: Path, version: int) -> Path:
     return log / f"{version:020}.json"
 

@@ -59,6 +59,10 @@ JVM = (
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=400000"
 )
 SMALL_MACHINE = 4  # cores
+# By which Delta and streams commit; `_write_plain_files` is the rest of it.
+PLAIN_FILES = {
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs"
+}
 # Of data that is small each statement costs more to compile than to interpret.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -125,7 +129,7 @@ def local_session(
     folder = _session_folder()
     conf = {
         **CONF,
-        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]"}),
+        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]", **PLAIN_FILES}),
         "spark.app.name": "tidemill",
         "spark.driver.memory": driver_memory,
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
@@ -137,10 +141,38 @@ def local_session(
     spark = _start(conf, None if verbose else folder / "spark.log")
     if not _remote():
         spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+        _write_plain_files(spark)
     for name in _PRINT_STACKS:
         PySparkLogger.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return spark
+
+
+def _write_plain_files(spark: SparkSession) -> None:
+    """Have Hadoop write local files without a hidden one that holds a checksum, and ask for none:
+    each costs it several processes, to set a mode and to look for links."""
+    context: Any = spark.sparkContext
+    files = context._jvm.org.apache.hadoop.fs.FileSystem
+    local = files.getLocal(context._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
+    local.setVerifyChecksum(False)
+
+
+@contextlib.contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Have the session's statements interpreted while the block runs: quicker where they read
+    little, slower where they read much."""
+    before = {name: spark.conf.get(name, None) for name in INTERPRETED}
+    try:
+        for name, value in INTERPRETED.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
 
 
 def require_spark() -> None:

@@ -122,6 +122,7 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         "assignments": _comma(f"{c.name} = changed.{c.name}" for c in columns),
         "signs": _comma(_sign(w) for w in view.windows),
         "edges": "\n    OR ".join(_edges(view)),
+        "edge_partitions": "\n    OR ".join(_edge_partitions(view)),
         "any_sign": " OR ".join(f"{_sign_name(w)} <> 0" for w in view.windows),
         "differences": _comma(f"sum({_difference(c)}) AS {c.name}" for c in terms),
         "any_difference": " OR ".join(f"{c.name} <> 0" for c in terms),
@@ -173,13 +174,25 @@ def _sign_name(window: Window) -> str:
     return f"__sign_{window.text}"
 
 
+def _ends(window: Window) -> tuple[timedelta, timedelta]:
+    """Yield how far before as_of a window starts and ends."""
+    return window.reach, window.offset
+
+
 def _edges(view: FeatureView) -> Iterator[str]:
     """Yield the SQL conditions for a bucket to be where a window's start or end passed."""
-    lengths = dict.fromkeys(edge for w in view.windows for edge in (w.reach, w.offset))
-    for length in lengths:
+    for length in dict.fromkeys(edge for w in view.windows for edge in _ends(w)):
         if length:
             low, high = _before(":low", length), _before(":high", length)
             yield f"(bucket_start >= {low} AND bucket_start < {high})"
+
+
+def _edge_partitions(view: FeatureView) -> Iterator[str]:
+    """Yield the SQL conditions for an hour to hold buckets of such an edge, or of where as_of
+    passed."""
+    for length in dict.fromkeys((timedelta(), *(e for w in view.windows for e in _ends(w)))):
+        low, high = _before(":low", length + HOUR), _before(":high", length)
+        yield f"(bucket_hour > {low} AND bucket_hour < {high})"
 
 
 def _difference(column: Column) -> str:

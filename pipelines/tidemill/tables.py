@@ -19,6 +19,8 @@ FORMAT = "1"
 GRAIN, PARTIALS = "tidemill.grain", "tidemill.partials"
 DECLARED, VERSION = "tidemill.view", "tidemill.view_version"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
+# Parquet's writer takes it from here: what a reader of one minute cannot skip is a page.
+SMALL_PAGES = {"parquet.page.row.count.limit": "2000"}
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def buckets(view: FeatureView) -> Table:
         ),
         ("bucket_hour",),
         ("bucket_start", "batch"),
-        {**LEDGER_RETENTION, **told(view), VERSION: "1"},
+        {**LEDGER_RETENTION, **told(view), VERSION: "1", **SMALL_PAGES},
         sorted_by="bucket_start",
     )
 

@@ -6,7 +6,12 @@
     stateful      merge what the stateful engine emitted; it alone takes this way, and no other
 
 Either way gives the same rows. The incremental one starts from what gold's ledger says, so it is
-taken only where that can be trusted; what the ledger's rules say of recompute stays as it is.
+taken only where that can be trusted; what the ledger's rules say of recompute stays as it is. And
+it is taken only where it reads no more: after a jump of as_of the rows of both ways are counted, by
+the hours that they stand in.
+
+An incremental refresh of a small gold is `small`: its statements are interpreted. To compile them
+takes longer than to run them, anew in every tick, as the times stand in them.
 """
 
 from __future__ import annotations
@@ -22,23 +27,26 @@ from tidemill import ledger, tables
 from tidemill.binding import ask
 from tidemill.features import FeatureView
 from tidemill.features.definition import Mode
+from tidemill.features.windows import HOUR
 from tidemill.lake import Lake
 from tidemill.ledger import Commit, Standing
 from tidemill.settings import iso
 from tidemill.statements import statement
 
 CHECK_EVERY = timedelta(days=1)
+SMALL_GOLD, SMALL_BATCH = 4 * 2**20, 100_000  # bytes; rows that came since gold's ledger
 
 
 @dataclass(frozen=True)
 class Way:
     """The mode of a refresh, `why` it is a recompute where incremental was asked for, and
-    `checked`, the as_of at which gold was last held against a recompute."""
+    `checked`, the as_of at which gold was last held against a recompute. `small`: see above."""
 
     mode: str
     checked: datetime | None
     why: str | None = None
     drift: int = 0
+    small: bool = False
 
     def told(self) -> dict[str, Any]:
         """Yield what the ledger keeps of it."""
@@ -74,17 +82,17 @@ def choose(
     if why := distrust or _distrust_of_buckets(lake, view, there, buckets):
         return Way("recompute", as_of, why)
     assert there.as_of is not None and there.ledger is not None
-    moved = abs(as_of - there.as_of)
-    if moved * (len(view.windows) + 1) >= view.horizon:
-        return Way("recompute", as_of, f"as_of moves by {moved}, which is not less to read")
+    if why := _reads_more(lake, view, there.as_of, there.batch, as_of):
+        return Way("recompute", as_of, why)
+    small = _is_small(lake, view, there, buckets)
     checked = there.ledger.get("checked")
     checked = ledger.instant(checked) if checked else None
     if wished == "incremental" or (checked and abs(as_of - checked) < CHECK_EVERY):
-        return Way("incremental", checked)
+        return Way("incremental", checked, small=small)
     drift = compare(lake.spark, view, there.version, there.as_of, there.batch)[1]
     if drift:
         return Way("recompute", as_of, f"the check found {drift} keys that differ", drift)
-    return Way("incremental", as_of)
+    return Way("incremental", as_of, small=small)
 
 
 def _distrust_of_buckets(
@@ -101,6 +109,38 @@ def _distrust_of_buckets(
     if after < 0:
         return f"the ledger names no version of {name}"
     return ledger.changed_by_another(lake, name, after, found)
+
+
+def _reads_more(
+    lake: Lake, view: FeatureView, before: datetime, batch_before: int, as_of: datetime
+) -> str | None:
+    """Say why an incremental refresh would read more than a recompute; None where it does not.
+
+    Where as_of moves by an hour at most the rows in question are those of a few hours, which nobody
+    counts: the lengths of time are compared.
+    """
+    moved = abs(as_of - before)
+    if moved <= HOUR:
+        longer = moved * (len(view.windows) + 1) >= view.horizon
+        return f"as_of moves by {moved}, which is not less to read" if longer else None
+    low, high = min(as_of, before), max(as_of, before)
+    args = {"as_of": as_of, "batch_before": batch_before, "low": low, "high": high}
+    rows = ask(lake.spark, statement("rows_to_read", view), args).collect()[0]
+    if rows["incremental"] <= rows["recompute"]:
+        return None
+    return (
+        f"as_of moves by {moved}, and {rows['incremental']} bucket rows would be read "
+        f"instead of {rows['recompute']}"
+    )
+
+
+def _is_small(lake: Lake, view: FeatureView, there: Standing, buckets: Sequence[Commit]) -> bool:
+    """Tell whether gold is small, which only a folder's log tells without a query, and so is what
+    arrived since its ledger."""
+    size = lake.size(tables.features(view).name, there.version)
+    after = int((there.ledger or {})["buckets"])
+    arrived = (c.metric("numOutputRows") for c in ledger.appends(buckets) if c.version > after)
+    return size is not None and size <= SMALL_GOLD and sum(arrived) <= SMALL_BATCH
 
 
 def compare(
