@@ -34,7 +34,7 @@ from tidemill.settings import iso
 from tidemill.statements import statement
 
 CHECK_EVERY = timedelta(days=1)
-SMALL_GOLD, SMALL_BATCH = 4 * 2**20, 100_000  # bytes; rows that came since gold's ledger
+SMALL_GOLD, SMALL_BATCH = 512 * 2**10, 100_000  # bytes; rows that came since gold's ledger
 
 
 @dataclass(frozen=True)
