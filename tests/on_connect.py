@@ -14,6 +14,8 @@ IS_CONNECT = "SPARK_REMOTE" in os.environ
 GROUP = ("test_clean", "test_replay", "test_refresh", "test_lake", "test_cli", "test_catalog")
 CANNOT = {
     "test_of_two_refreshes_at_once_one_wins": "newSession does not exist on Connect",
+    "test_ticks_leave_no_view_in_their_session": "there a query is read later",
+    "test_kept_rows_copy_no_session": "the session is the server's",
 }
 CANNOT_WITH = {
     "children": "starts processes of its own, and one machine has one port for a Connect server",

@@ -56,9 +56,9 @@ def by_hours(lake: TestLake, as_of: datetime) -> dict[oracle.Key, oracle.Row]:
     """The features that are not empty, computed from hours where there are."""
     there = usable(lake)
     assert there is not None
-    hours.show(lake.lake, lake.view, there)
     args = {"as_of": as_of, "batch": 1_000, "hours": there.batch}
-    rows = ask(lake.spark, statement("features", lake.view, by_hours=True), args).collect()
+    text = statement("features", lake.view, by_hours=True)
+    rows = ask(lake.spark, text, args, hours.frames(lake.lake, lake.view, there)).collect()
     found = {(r["profile_id"], r["gti"]): {n: r[n] for n in oracle.COLUMNS} for r in rows}
     return {key: values for key, values in found.items() if any(values.values())}
 

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
 import oracle
 from lakes import Event, Lakes, TestLake, at
-from tidemill import gold, ledger, pipeline, reconcile, refreshing
+from tidemill import gold, ledger, pipeline, reconcile, refreshing, silver
 from tidemill.batches import BatchRow
 from tidemill.binding import ask
 from tidemill.errors import LedgerError, UsageError
@@ -143,6 +144,25 @@ def test_a_refresh_that_moves_nothing_makes_no_commit(lakes: Lakes) -> None:
     before = lake.ledgers()
     assert not refresh(lake, "10:01").committed
     assert lake.ledgers() == before
+
+
+def test_ticks_leave_no_view_in_their_session(lakes: Lakes) -> None:
+    """A view left would keep its plan, and so, one by one, those of all ticks before (0031)."""
+    lake = lakes.new()
+    before = {row["viewName"] for row in lake.spark.sql("SHOW VIEWS").collect()}
+    lake.feed([view_at("10:00")])
+    lake.feed([view_at("10:02"), view_at("10:01", "q")])
+    refresh(lake, "11:01")
+    assert {row["viewName"] for row in lake.spark.sql("SHOW VIEWS").collect()} <= before
+
+
+def test_kept_rows_copy_no_session(lakes: Lakes) -> None:
+    spark: Any = lakes.new().spark
+    with silver.cached(spark.range(3)) as rows:
+        caches = spark._jsparkSession.sharedState().cacheManager()
+        kept = caches.lookupCachedData(rows._jdf).get().cachedRepresentation()
+        session = kept.cacheBuilder().cachedPlan().session()
+    assert session.equals(spark._jsparkSession)
 
 
 def test_a_refresh_without_a_changed_key_commits_its_ledger(lakes: Lakes) -> None:

@@ -1,4 +1,5 @@
-"""Statements with values: bound by name, as Spark does it, or put in as literals.
+"""Statements with values and rows, bound by name: values as Spark does it or put in as literals,
+rows as temporary views.
 
 With Delta's extension Spark drops parameter markers (delta 7640). A local session works around it
 by a setting (see `session`), which Spark Connect does not look at for queries. There the values
@@ -15,11 +16,30 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 
-def ask(spark: SparkSession, text: str, values: Mapping[str, Any]) -> DataFrame:
-    """Yield what the statement yields with `:name` standing for `values[name]`."""
+def ask(
+    spark: SparkSession,
+    text: str,
+    values: Mapping[str, Any],
+    frames: Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
+    """Yield what the statement yields with `:name` standing for `values[name]`, and the table
+    `name` for `frames[name]`, rows of this session.
+
+    A classic session has these names only while it reads the statement: a view that stays keeps its
+    plan, which keeps snapshots of tables, which keep copies of the session, which keep the views of
+    the tick before, and so on to the first one (decision 0031). Spark Connect reads a query when
+    its rows are asked for; there a name stays until its next rows.
+    """
+    frames = frames or {}
+    for name, rows in frames.items():
+        rows.createOrReplaceTempView(name)
     if is_connect(spark):
         return spark.sql(bound(text, values))
-    return spark.sql(text, args=dict(values))
+    try:
+        return spark.sql(text, args=dict(values))
+    finally:
+        for name in frames:  # the catalog's own function would no longer keep rows that are cached
+            spark.sql(f"DROP VIEW IF EXISTS {name}")
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -49,6 +69,8 @@ def literal(value: Any) -> str:
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, list):
+        return f"ARRAY({', '.join(literal(each) for each in value)})"
     raise TypeError(f"no SQL literal for {type(value).__name__}")
 
 

@@ -15,7 +15,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 
 from tidemill import silver, tables
 from tidemill.binding import ask
@@ -139,15 +139,20 @@ def _row(lake: Lake, view: FeatureView, key: Key, time: _Time) -> Row:
     if time.version is None:
         return _asked(lake, "key_features", view, key, _known(time))[0]
     reader = lake.spark.read.option("versionAsOf", time.version)
-    reader.table(tables.features(view).name).createOrReplaceTempView("gold_rows")
-    return _asked(lake, "key_row", view, key, {})[0]
+    gold = {"gold_rows": reader.table(tables.features(view).name)}
+    return _asked(lake, "key_row", view, key, {}, gold)[0]
 
 
 def _asked(
-    lake: Lake, name: str, view: FeatureView, key: Key, args: Mapping[str, Any]
+    lake: Lake,
+    name: str,
+    view: FeatureView,
+    key: Key,
+    args: Mapping[str, Any],
+    frames: Mapping[str, DataFrame] | None = None,
 ) -> list[Row]:
     named = {f"key_{name}": value for name, value in key.items()}
-    return list(ask(lake.spark, statement(name, view), {**named, **args}).collect())
+    return list(ask(lake.spark, statement(name, view), {**named, **args}, frames).collect())
 
 
 def _known(time: _Time) -> dict[str, Any]:
@@ -205,11 +210,10 @@ def _events(
     if time.as_of is None:
         return []
     of = {"known_events": tables.events, "known_records": tables.bronze}
-    for name, table in of.items():
-        lake.spark.table(table(lake.pipeline).name).createOrReplaceTempView(name)
+    known = {name: lake.spark.table(table(lake.pipeline).name) for name, table in of.items()}
     partials = {term.partial.name for column in columns for term in column.terms}
     found = []
-    for row in _asked(lake, "key_events", view, key, {"as_of": time.as_of}):
+    for row in _asked(lake, "key_events", view, key, {"as_of": time.as_of}, known):
         event = row.asDict()
         event["counts_in"] = [name for name in event["counts_in"] if name in partials]
         event["windows"] = _windows(columns, time.as_of, event.pop("bucket_start"))

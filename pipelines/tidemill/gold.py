@@ -127,14 +127,13 @@ def merge_emitted(
         assert goal is not None
         kept = there.kept_by_state
         reached = kept and goal == (there.as_of, there.batch)
-        if reached and _emitted_rows(lake, view, there, whole).isEmpty():
+        if reached and _emitted_rows(lake, view, there, emitted, whole).isEmpty():
             return None
         if not kept and not whole and not _never_refreshed(lake, view, there):
             raise _not_kept(view, there)
         return _Aim(*goal, there, ways.STATEFUL, None, None, {})
 
-    emitted.createOrReplaceTempView(f"{view.name}_emitted")
-    return _bring(lake, view, aimed, partial(_emitted, whole=whole))
+    return _bring(lake, view, aimed, partial(_emitted, emitted=emitted, whole=whole))
 
 
 def _never_refreshed(lake: Lake, view: FeatureView, there: Standing) -> bool:
@@ -226,16 +225,18 @@ def _over_horizon(
     as_of: datetime,
     batch: int,
     by_hours: Hours | None,
+    frames: Mapping[str, DataFrame] | None = None,
     *,
     strictly: bool = False,
     version: int | None = None,
 ) -> DataFrame:
     args: dict[str, Any] = {"as_of": as_of, "batch": batch}
+    frames = dict(frames or {})
     if by_hours:
-        hours.show(lake, view, by_hours)
+        frames |= hours.frames(lake, view, by_hours)
         args["hours"] = by_hours.batch
     text = statement(name, view, by_hours=bool(by_hours), strictly=strictly, version=version)
-    return ask(lake.spark, text, args)
+    return ask(lake.spark, text, args, frames)
 
 
 def moved(lake: Lake, view: FeatureView, there: Standing, as_of: datetime, batch: int) -> DataFrame:
@@ -271,23 +272,29 @@ def _changed(lake: Lake, view: FeatureView, aim: _Aim) -> Iterator[DataFrame]:
             yield changed
         return
     with cached(moved(lake, view, aim.standing, aim.as_of, aim.batch)) as rows:
-        rows.createOrReplaceTempView(f"{view.name}_moved")
+        frames = {f"{view.name}_moved": rows}
         name = "incremental" if view.invertible else "affected"
-        fresh = _over_horizon(name, lake, view, aim.as_of, aim.batch, aim.hours, version=version)
+        fresh = _over_horizon(
+            name, lake, view, aim.as_of, aim.batch, aim.hours, frames, version=version
+        )
         with cached(fresh) as changed:
             yield changed
 
 
 @contextmanager
-def _emitted(lake: Lake, view: FeatureView, aim: _Aim, *, whole: bool) -> Iterator[DataFrame]:
+def _emitted(
+    lake: Lake, view: FeatureView, aim: _Aim, *, emitted: DataFrame, whole: bool
+) -> Iterator[DataFrame]:
     """Yield the keys that the state emitted and gold does not hold so, kept while they are read."""
-    with cached(_emitted_rows(lake, view, aim.standing, whole)) as changed:
+    with cached(_emitted_rows(lake, view, aim.standing, emitted, whole)) as changed:
         yield changed
 
 
-def _emitted_rows(lake: Lake, view: FeatureView, there: Standing, whole: bool) -> DataFrame:
+def _emitted_rows(
+    lake: Lake, view: FeatureView, there: Standing, emitted: DataFrame, whole: bool
+) -> DataFrame:
     text = statement("emitted", view, version=there.version)
-    return ask(lake.spark, text, {"whole": whole})
+    return ask(lake.spark, text, {"whole": whole}, {f"{view.name}_emitted": emitted})
 
 
 def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed) -> int | None:
@@ -299,12 +306,11 @@ def _merge_changes(lake: Lake, view: FeatureView, aim: _Aim, changed_by: Changed
         told = {**_told(lake, view, aim), "seconds": aim.spent}
         return merging.write_anew(lake, view, rows, told)
     with changed_by(lake, view, aim) as changed:
-        changed.createOrReplaceTempView(f"{view.name}_changes")
         counts: dict[str, int] = dict(changed.groupBy("__action").count().collect())
         reach("refresh.changes_computed")
         seconds = {**aim.spent, "diff": round(time.monotonic() - started, 3)}
         told = {**_told(lake, view, aim), "seconds": seconds}
-        done = merging.merge(lake, view, counts, aim.as_of, told)
+        done = merging.merge(lake, view, changed, counts, aim.as_of, told)
     reach("refresh.merged")
     return done
 
@@ -317,7 +323,6 @@ def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
         return None
     rows = ask(lake.spark, statement("emptied", view), {"before": before})
     with cached(rows):
-        rows.createOrReplaceTempView(f"{view.name}_changes")
         counts = {"delete": rows.count()}
         kept = {n: told for n, told in there.ledger.items() if n not in ("why", "drift")}
         told = {
@@ -327,7 +332,9 @@ def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
             "seconds": {},
             ledger.UPKEEP: f"removed {counts['delete']} keys empty since {iso(before)}",
         }
-        return merging.merge(lake, view, counts, there.as_of, told) if counts["delete"] else 0
+        if not counts["delete"]:
+            return 0
+        return merging.merge(lake, view, rows, counts, there.as_of, told)
 
 
 def _told(lake: Lake, view: FeatureView, aim: _Aim) -> dict[str, object]:

@@ -14,6 +14,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame
+
 from tidemill import ledger, making, silver, tables
 from tidemill.binding import ask
 from tidemill.features import FeatureView
@@ -69,11 +71,11 @@ def usable(lake: Lake, view: FeatureView, batch: int, buckets: Sequence[Commit])
     return None if there.distrust or not 0 <= there.batch <= batch else there
 
 
-def show(lake: Lake, view: FeatureView, there: Hours) -> None:
-    """Make the hours, as they were found, the view that `horizon_by_hours` reads: what upkeep does
-    meanwhile is not seen."""
+def frames(lake: Lake, view: FeatureView, there: Hours) -> dict[str, DataFrame]:
+    """Yield the hours as they were found, by the name that `horizon_by_hours` reads them by: what
+    upkeep does meanwhile is not seen."""
     reader = lake.spark.read.option("versionAsOf", there.version)
-    reader.table(tables.hours(view).name).createOrReplaceTempView(f"{view.name}_hour_rows")
+    return {f"{view.name}_hour_rows": reader.table(tables.hours(view).name)}
 
 
 def bring_up(lake: Lake, view: FeatureView) -> int:

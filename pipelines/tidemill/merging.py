@@ -28,19 +28,21 @@ from tidemill.statements import statement
 def merge(
     lake: Lake,
     view: FeatureView,
+    changed: DataFrame,
     counts: Mapping[str, int],
     as_of: datetime,
     told: Mapping[str, Any],
 ) -> int | None:
-    """MERGE the view `<view>_changes`, of which `counts` tells the rows by action, with `told` as
-    the commit's ledger; yield the keys changed, None when another took the refresh number, or
-    changed the table, first."""
+    """MERGE what changed, of which `counts` tells the rows by action, with `told` as the commit's
+    ledger; yield the keys changed, None when another took the refresh number, or changed the table,
+    first."""
     told = {**told, "changed": sum(counts.values())}
     text = statement("merge", view, clauses=counts.keys() or {"insert"})
     txn = (lake.app_id(tables.features(view)), int(told["refresh"]))
     with ledger.told(lake.spark, told, txn):
         try:
-            merged = ask(lake.spark, text, {"as_of": as_of}).collect()
+            rows = {f"{view.name}_changes": changed}
+            merged = ask(lake.spark, text, {"as_of": as_of}, rows).collect()
         except PySparkException as error:
             if not lost_race(error):
                 raise

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill import making, quality, replays, tables
+from tidemill.binding import ask
 from tidemill.errors import InputError, UsageError
 from tidemill.failpoints import reach
 from tidemill.features.definition import PipelineDefinition
@@ -233,10 +234,9 @@ def _insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:
     """Insert the rows whose record_id the table does not have, in one commit, again where another
     commit came first; yield how many."""
     days = [row["ingest_date"] for row in rows.select("ingest_date").distinct().collect()]
-    rows.createOrReplaceTempView("landing")
     text = statement("landed", lake.pipeline.events)
     try:
-        done = lake.spark.sql(text, args={"table": table, "days": days}).collect()[0]
+        done = ask(lake.spark, text, {"table": table, "days": days}, {"landing": rows}).collect()[0]
     except PySparkException as error:
         if tries == 1 or not lost_race(error):
             raise

@@ -42,8 +42,13 @@ CONF = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",  # VACUUM: 10,000 tasks else
     # The JVM does not compile a method beyond 8,000 bytes; Spark then splits the stage instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # What joins or adds up takes memory by the page, 64 MB of it by default, for ten rows too.
+    "spark.buffer.pageSize": "2m",
     # With 2 shuffle partitions there is nothing to adapt, and each stage would be planned again.
     "spark.sql.adaptive.enabled": "false",
+    # Rows are kept in a copy of the session where one of these is on, one copy each time.
+    "spark.sql.adaptive.applyFinalStageShuffleOptimizations": "false",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # A stream that cannot be stopped is an error, not a process that never ends.
     "spark.sql.streaming.stopTimeout": "180s",

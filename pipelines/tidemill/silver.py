@@ -235,8 +235,8 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
 def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
     """Yield one row per keys and minute, with the columns of the bucket table and `__events`, a
     count."""
-    events.createOrReplaceTempView("batch_events")
-    return ask(events.sparkSession, statement("buckets", view), {"batch": batch_id})
+    text = statement("buckets", view)
+    return ask(events.sparkSession, text, {"batch": batch_id}, {"batch_events": events})
 
 
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:

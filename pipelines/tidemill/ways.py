@@ -149,7 +149,6 @@ def compare(
     """Compare a version of gold with the recompute at (batch, as_of); yield how many keys are not
     empty on either side, and how many of them have an unequal feature."""
     rows = spark.read.option("versionAsOf", version).table(tables.features(view).name)
-    rows.createOrReplaceTempView("gold_rows")
-    text = statement("differences", view)
-    row = ask(spark, text, {"as_of": as_of, "batch": batch}).collect()[0]
+    text, args = statement("differences", view), {"as_of": as_of, "batch": batch}
+    row = ask(spark, text, args, {"gold_rows": rows}).collect()[0]
     return row["keys"], row["different"]
