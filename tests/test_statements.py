@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from texttable import TextTable
 from tidemill import tables
-from tidemill.binding import ask
+from tidemill.binding import ask, bound
 from tidemill.features import FeatureView, count
 from tidemill.features.definition import load
 from tidemill.statements import names, statement
@@ -152,3 +152,13 @@ def test_every_name_in_a_statement_is_a_list_of_the_view(name: str) -> None:
     assert template.is_valid()
     for placeholder in template.get_identifiers():
         assert f"${{{placeholder}}}" in template.template, f"${placeholder} without braces"
+
+
+def test_values_stand_as_literals_where_spark_binds_none() -> None:
+    text = "SELECT array_contains(:days, day), :days_2, ':no' WHERE a = :days"
+    assert bound(text, {"days": [date(2026, 1, 2), None]}) == (
+        "SELECT array_contains(ARRAY(DATE '2026-01-02', NULL), day), :days_2, ':no' "
+        "WHERE a = ARRAY(DATE '2026-01-02', NULL)"
+    )
+    with pytest.raises(TypeError, match="no SQL literal for set"):
+        bound(":a", {"a": {1}})
