@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-around test-connect test-full lint bench notebooks lock clean
+.PHONY: help setup demo test test-around test-connect test-zones test-full lint bench notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -23,6 +23,11 @@ test-around: setup ## the other tests: aggregates, quality, bundle, notebooks, r
 
 test-connect: setup ## the core, refresh and command line again, on Spark Connect
 	@SPARK_REMOTE='local[2]' $(BIN)/pytest -m "connect and not full" -W ignore::UserWarning $(ARGS)
+
+test-zones: setup ## the core again, the machine's clock in Berlin, then in St. John's
+	@for zone in Europe/Berlin America/St_Johns; do \
+		TZ=$$zone $(BIN)/pytest -m "zones and not full" $(ARGS) || exit; \
+	done
 
 test-full: setup ## all of these tests, in their long forms too
 	@$(BIN)/$(PYTEST) $(ARGS)

@@ -26,13 +26,14 @@ from measuring import machine, say, spread, temporary, wish, write
 from pyspark.sql.streaming.query import StreamingQuery
 from tick import GOLD, WINDOWS, Size, Windows
 
-from tidemill import lake as lakes
-from tidemill import ledger, plotting
-from tidemill.lake import Lake
-from tidemill.pipeline import Pipeline
-from tidemill.settings import Clock
-from tidemill.sources.files import Files
-from tidemill.stateful import query_of
+from tidemill.config.settings import Clock
+from tidemill.lake import catalog as lakes
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.stateful.engine import query_of
+from tidemill.query import charts
+from tidemill.sources.files.source import Files
 
 STEPS = {"whole tick": "total", "query and diff": "diff", "MERGE": "merge"}
 WARM = 16  # ticks of one JVM before any counts, whatever lake they are of
@@ -165,7 +166,7 @@ ALL = {
 
 
 def scaled(curve: Curve, scale: float) -> Curve:
-    """Yield a smaller curve, to try the program; its labels stay."""
+    """Return a smaller curve, to try the program; its labels stay."""
 
     def smaller(size: Size) -> Size:
         names = ("events", "keys", "events_per_tick")
@@ -187,7 +188,7 @@ class Running:
     query: StreamingQuery | None = None
 
     def feed(self, batch: int) -> float:
-        """Run one batch until gold holds it; yield its seconds."""
+        """Run one batch until gold holds it; return its seconds."""
         lakes.register(self.lake.spark, self.lake.place)
         started = time.monotonic()
         seconds = tick.feed(self.lake, self.folder, batch)
@@ -206,13 +207,13 @@ class Running:
 
     def wait_for(self, batch: int) -> None:
         assert self.query
-        while self.lake.standing(self.lake.pipeline.views[0]).batch < batch:
+        while self.lake.gold_state(self.lake.pipeline.views[0]).batch < batch:
             if not self.query.isActive:
                 sys.exit(f"the query that keeps the state ended: {self.query.exception()}")
             time.sleep(POLL)  # a table tells of its commits only when asked
 
     def sample(self, batch: int) -> Sample:
-        """Run one batch and yield what it took, by gold's ledger."""
+        """Run one batch and return what it took, by gold's ledger."""
         total = self.feed(batch)
         spark = self.lake.spark
         commit = ledger.commits(spark, GOLD, 1)[0]
@@ -231,7 +232,7 @@ class Running:
 
 
 def started(point: Point, folder: Path, engine: str, ticks: int, memory: str) -> Running:
-    """Yield the point's lake with its load."""
+    """Return the point's lake with its load."""
     tick.write_events(folder / "events", point.size, ticks)
     words = {}
     if engine == "stateful":  # queries of one session have different names
@@ -251,7 +252,7 @@ def started(point: Point, folder: Path, engine: str, ticks: int, memory: str) ->
 def measure(
     curve: Curve, folder: Path, rounds: int, ticks: int, memory: str
 ) -> dict[str, list[Sample]]:
-    """Yield the counted ticks of each point; the lakes take turns."""
+    """Return the counted ticks of each point; the lakes take turns."""
     running = [
         started(point, folder / str(number), curve.engine, rounds + ticks, memory)
         for number, point in enumerate(curve.points)
@@ -277,14 +278,14 @@ def measure(
 
 
 def ratio(found: dict[str, list[Sample]], top: str, base: str, name: str) -> float:
-    """Yield the median, over the rounds, of one point's tick to another's."""
+    """Return the median, over the rounds, of one point's tick to another's."""
     pairs = zip(found[top], found[base], strict=True)
     each = [getattr(a, name) / getattr(b, name) for a, b in pairs if getattr(b, name)]
     return statistics.median(each) if each else math.nan
 
 
 def report(curve: Curve, found: dict[str, list[Sample]], rounds: int, memory: str) -> str:
-    """Yield what was measured, as Markdown."""
+    """Return what was measured, as Markdown."""
     ticks, wished = len(found[curve.base]), ratio(found, curve.top, curve.base, "total")
     heads = [f"{name} | ratio" for name in STEPS]
     lines = [
@@ -313,7 +314,7 @@ def draw(curve: Curve, found: dict[str, list[Sample]], path: Path) -> None:
         [label, *(statistics.median(getattr(s, f) for s in samples) for f in STEPS.values())]
         for label, samples in found.items()
     ]
-    made = plotting.chart(
+    made = charts.chart(
         [curve.axis, *STEPS],
         rows,
         kind="line" if len(rows) > 2 else "bar",
@@ -321,7 +322,7 @@ def draw(curve: Curve, found: dict[str, list[Sample]], path: Path) -> None:
         labels={"value": "seconds, median"},
     )
     path.parent.mkdir(exist_ok=True)
-    plotting.save(made, path)
+    charts.save(made, path)
 
 
 def run(name: str, asked: argparse.Namespace) -> None:
@@ -337,7 +338,7 @@ def run(name: str, asked: argparse.Namespace) -> None:
 
 
 def run_each(names: Sequence[str], rest: Sequence[str]) -> int:
-    """Measure each curve in a process of its own; yield how many failed."""
+    """Measure each curve in a process of its own; return how many failed."""
     failed = []
     for name in names:
         say(f"curve {name}")

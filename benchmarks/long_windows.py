@@ -22,12 +22,15 @@ import duckdb
 import tick
 from pyspark.sql import DataFrame
 
-from tidemill import gold, hours, pipeline, silver
-from tidemill import lake as lakes
-from tidemill.features.definition import load
-from tidemill.lake import Lake
-from tidemill.session import session
-from tidemill.settings import Place
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.catalog import Lake
+from tidemill.lake.session.session import session
+from tidemill.pipeline import queries
+from tidemill.pipeline.gold.changes import changes_by_recompute
+from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import hour_buckets
 
 AS_OF = datetime(2026, 11, 21, 10, 17, tzinfo=timezone.utc)
 DAYS = 31
@@ -93,16 +96,16 @@ def timed(frame: DataFrame) -> float:
 
 
 def measure(lake: Lake, events: Path, repeats: int) -> dict[str, dict[str, float]]:
-    """Yield, by minutes and by hours, the seconds of each repeat, and what one of them reads."""
+    """Return, by minutes and by hours, the seconds of each repeat, and what one of them reads."""
     view = lake.pipeline.views[0]
     buckets = silver.bucketed(lake, view)
-    there = hours.usable(lake, view, buckets.batch, buckets.commits)
+    there = hour_buckets.usable(lake, view, buckets.batch, buckets.commits)
     assert there is not None
     ways = {"minutes": None, "hours": there}
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     found: dict[str, dict[str, float]] = {}
     for way, by_hours in ways.items():
-        frame = gold.changes(lake, view, AS_OF, buckets.batch, by_hours)
+        frame = changes_by_recompute(lake, view, AS_OF, buckets.batch, by_hours)
         if wrong := wrong_keys(frame, events):
             sys.exit(f"by {way}: {wrong} keys are not what DuckDB counts; no times")
         files = [f for f in frame.inputFiles() if "_buckets/" in f or "_hours/" in f]
@@ -110,7 +113,7 @@ def measure(lake: Lake, events: Path, repeats: int) -> dict[str, dict[str, float
         found[way] = {"files": len(files), "rows": rows}
     for repeat in range(repeats + 1):
         for way, by_hours in ways.items():
-            took = timed(gold.changes(lake, view, AS_OF, buckets.batch, by_hours))
+            took = timed(changes_by_recompute(lake, view, AS_OF, buckets.batch, by_hours))
             if repeat:  # the first is cold
                 seconds[way].append(took)
     for way, each in seconds.items():
@@ -125,7 +128,7 @@ def measure(lake: Lake, events: Path, repeats: int) -> dict[str, dict[str, float
 
 
 def report(found: dict[str, dict[str, float]], events: int, keys: int, repeats: int) -> str:
-    """Yield what was measured, as Markdown."""
+    """Return what was measured, as Markdown."""
     minutes, by_hours = found["minutes"], found["hours"]
     form = "{median:.2f} s ({least:.2f} s to {most:.2f} s)"
     lines = [
@@ -159,9 +162,9 @@ def main() -> None:
         write_events(events := folder / "events.parquet", asked.events, asked.keys)
         lake = open_lake(folder)
         frame = lake.spark.read.parquet(str(events))
-        pipeline.append_batch(frame, 0, lake=lake)
+        queries.append_batch(frame, 0, lake=lake)
         started = time.monotonic()
-        rows = hours.bring_up(lake, lake.pipeline.views[0])
+        rows = hour_buckets.bring_up(lake, lake.pipeline.views[0])
         upkeep = time.monotonic() - started
         found = measure(lake, events, asked.repeats)
     finally:

@@ -45,7 +45,7 @@ def temporary(name: str) -> Iterator[Path]:
 
 
 def machine(memory: str = "2g") -> str:
-    """Yield what ran it, with so much driver memory."""
+    """Return what ran it, with so much driver memory."""
     total = psutil.virtual_memory().total / 2**30
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'"(\d+)', java)
@@ -72,7 +72,7 @@ class Usage:
 
 
 def tree() -> list[psutil.Process]:
-    """Yield this process and all its children: the JVM, and Spark's Python workers."""
+    """Return this process and all its children: the JVM, and Spark's Python workers."""
     own = psutil.Process()
     return [own, *own.children(recursive=True)]
 
@@ -88,7 +88,7 @@ def cpu_seconds(processes: Sequence[psutil.Process]) -> float:
 
 
 def resident(processes: Sequence[psutil.Process]) -> tuple[float, float]:
-    """Yield the resident memory in MiB, of all processes and of the JVM.
+    """Return the resident memory in MiB, of all processes and of the JVM.
 
     Only the largest Java counts: the JVM starts small programs by forking, and for a moment its
     child looks as large as itself.
@@ -133,13 +133,13 @@ def metered() -> Iterator[Usage]:
 
 
 def spread(values: Sequence[float], form: str) -> str:
-    """Yield `median (least to most)`."""
+    """Return `median (least to most)`."""
     middle, least, most = map(form.format, (statistics.median(values), min(values), max(values)))
     return middle if least == most else f"{middle} ({least} to {most})"
 
 
 def wish(value: float, most: float | None) -> str:
-    """Yield a ratio beside what was wished for, if anything was."""
+    """Return a ratio beside what was wished for, if anything was."""
     if most is None:
         return f"{value:.2f}x"
     told = "as wished" if value <= most else "more than wished"

@@ -30,8 +30,8 @@ import duckdb
 import tick
 from pyspark.sql import SparkSession
 
-from tidemill import lake as lakes
-from tidemill import ledger, pipeline, reconcile, silver
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import Clock, Place
 from tidemill.features import (
     Feature,
     FeatureView,
@@ -48,10 +48,13 @@ from tidemill.features import (
     quantiles,
     sum_,
 )
-from tidemill.features.definition import PipelineDefinition
-from tidemill.lake import Lake
-from tidemill.session import session
-from tidemill.settings import Clock, Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.session.session import session
+from tidemill.operations import reconcile
+from tidemill.pipeline import queries
+from tidemill.pipeline.silver import clean as silver
 
 START = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
 KEYS = 8  # of which the errors are taken
@@ -97,7 +100,8 @@ def drawn(size: int) -> Values:
 
 
 def measure(spark: SparkSession, size: int) -> list[list[str]]:
-    """Yield a row of the table for each sketch: bytes of a minute and of an hour, and its error."""
+    """Return a row of the table for each sketch: bytes of a minute and of an hour, and its
+    error."""
     values, asked = drawn(size), sketches(size)
     rows = [
         (key, x, d, START + timedelta(minutes=n % 60, seconds=1))
@@ -263,7 +267,7 @@ def feed(lake: Lake, folder: Path, batch: int) -> dict[str, float]:
     lakes.register(lake.spark, lake.place)
     events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
     started = time.monotonic()
-    pipeline.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
+    queries.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
     total = time.monotonic() - started
     told = ledger.commits(lake.spark, "bench_features", 1)[0].ledger or {}
     if batch and told["mode"] != "incremental":

@@ -29,12 +29,14 @@ from measuring import machine, metered, say, spread, temporary, write
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tidemill import gold, ledger, pipeline
-from tidemill import lake as lakes
-from tidemill.features.definition import load
-from tidemill.lake import Lake
-from tidemill.session import session
-from tidemill.settings import Clock, Place
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Clock, Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.session.session import session
+from tidemill.pipeline import queries
+from tidemill.pipeline.gold.changes import changes_by_recompute, moved_keys
 
 __all__ = ["COLUMNS", "WINDOWS", "feed", "machine", "open_lake", "wanted", "write", "write_events"]
 FIRST = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
@@ -170,7 +172,7 @@ def columns(windows: Windows) -> list[str]:
 
 
 def wanted(events: Path, batches: int, windows: Windows = WINDOWS) -> str:
-    """Yield DuckDB's SQL for every feature, straight from the events of batches 0 to `batches`."""
+    """Return DuckDB's SQL for every feature, straight from the events of batches 0 to `batches`."""
     files = [f"{events}/{batch}.parquet" for batch in range(batches + 1)]
     counts = ",\n".join(
         f"count(*) FILTER (event_type = '{kind}' AND event_timestamp >= as_of - "
@@ -209,7 +211,7 @@ def wrong_keys(spark: SparkSession, events: Path, batches: int, windows: Windows
 
 
 def counted_again(events: Path, batches: int) -> float:
-    """Yield the seconds that DuckDB takes on one thread for every feature from all events: the
+    """Return the seconds that DuckDB takes on one thread for every feature from all events: the
     limit of the machine, for a result in memory."""
     own = duckdb.connect(config={"threads": 1})
     started = time.monotonic()
@@ -228,8 +230,8 @@ def open_lake(
     memory: str = "2g",
     words: Mapping[str, object] | None = None,
 ) -> Lake:
-    """Yield the lake `<folder>/<mode>` of the shipped pipeline, with these windows, and other words
-    in its definition where given."""
+    """Return the lake `<folder>/<mode>` of the shipped pipeline, with these windows, and other
+    words in its definition where given."""
     shipped = load("engagement")
     said: dict[str, object] = {"refresh": mode, **(words or {})}
     if windows != WINDOWS:
@@ -246,10 +248,10 @@ def open_lake(
 
 
 def feed(lake: Lake, folder: Path, batch: int) -> float:
-    """Run one batch through the pipeline's own function; yield its seconds."""
+    """Run one batch through the pipeline's own function; return its seconds."""
     events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
     started = time.monotonic()
-    pipeline.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
+    queries.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
     return time.monotonic() - started
 
 
@@ -257,9 +259,9 @@ def bring_in(lake: Lake, folder: Path, batches: int) -> None:
     """Append the batches of the load, and refresh gold once."""
     for batch in range(batches):
         events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
-        pipeline.append_batch(events, batch, lake=lake)
+        queries.append_batch(events, batch, lake=lake)
         say(f"load: batch {batch + 1} of {batches} is in the buckets")
-    pipeline.refresh_view(lake, lake.pipeline.views[0].name, Clock(), "event")
+    queries.refresh_view(lake, lake.pipeline.views[0].name, Clock(), "event")
     say("load: gold is there")
 
 
@@ -284,7 +286,7 @@ def tick(lake: Lake, folder: Path, batch: int) -> Tick:
     """Run one tick, the check and the bare writes; only the first is the tick."""
     spark, mode = lake.spark, lake.pipeline.refresh
     lakes.register(spark, lake.place)
-    there = lake.standing(lake.pipeline.views[0])
+    there = lake.gold_state(lake.pipeline.views[0])
     before = versions(spark)
     group = f"tick-{batch}-{mode}"
     spark.sparkContext.setJobGroup(group, group)
@@ -323,15 +325,15 @@ def versions(spark: SparkSession) -> list[int]:
 
 
 def bucket_reads(
-    lake: Lake, there: ledger.Standing, as_of: datetime, batch: int
+    lake: Lake, there: ledger.GoldState, as_of: datetime, batch: int
 ) -> tuple[list[str], int]:
-    """Yield the bucket files that the refresh to `as_of` opened, and how many rows it read of them:
-    those of the pages that could not be skipped, by the metrics of the scans."""
+    """Return the bucket files that the refresh to `as_of` opened, and how many rows it read of
+    them: those of the pages that could not be skipped, by the metrics of the scans."""
     view = lake.pipeline.views[0]
     if lake.pipeline.refresh == "recompute":
-        frame = gold.changes(lake, view, as_of, batch)
+        frame = changes_by_recompute(lake, view, as_of, batch)
     else:
-        frame = gold.moved(lake, view, there, as_of, batch)
+        frame = moved_keys(lake, view, there, as_of, batch)
     query = frame._jdf.queryExecution()
     query.toRdd().count()
     leaves = query.executedPlan().collectLeaves()
@@ -393,7 +395,7 @@ BARE = {
 
 
 def report(size: Size, ticks: dict[str, list[Tick]], warm: int) -> str:
-    """Yield what was measured, as Markdown; the first tick of each mode is the cold one."""
+    """Return what was measured, as Markdown; the first tick of each mode is the cold one."""
     cold = {mode: each[0].total for mode, each in ticks.items()}
     counted = {mode: each[1 + warm :] for mode, each in ticks.items()}
     incremental, fewer = counted["incremental"], len(counted["recompute"])
@@ -434,7 +436,7 @@ def _told(ticks: list[Tick], field: str, form: str) -> str:
 
 
 def measure(folder: Path, size: Size, warm: int, counted: int) -> dict[str, list[Tick]]:
-    """Yield the ticks of each mode, the cold one first; recompute may end earlier."""
+    """Return the ticks of each mode, the cold one first; recompute may end earlier."""
     ticks: dict[str, list[Tick]] = {mode: [] for mode in MODES}
     fewer = counted if size.recompute_ticks is None else size.recompute_ticks
     most = {MODES[0]: 1 + warm + min(fewer, counted), MODES[1]: 1 + warm + counted}

@@ -35,13 +35,17 @@ import duckdb
 import tick
 from measuring import CURVES, machine, resident, say, temporary, tree, wish, write
 
-from tidemill import lake as lakes
-from tidemill import ledger, maintenance, pipeline, plotting, reconcile, running, silver
-from tidemill.features.definition import load
-from tidemill.lake import Lake
-from tidemill.session import session
-from tidemill.settings import Clock, Place, iso
-from tidemill.sources.files import Files
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Clock, Place, iso
+from tidemill.lake import catalog as lakes
+from tidemill.lake import times
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.session.session import session
+from tidemill.operations import maintenance, reconcile
+from tidemill.pipeline import queries, runner
+from tidemill.query import charts as plotting
+from tidemill.sources.files.source import Files
 
 HOUR, DAY = 60, 1440  # minutes
 LATE, LATEST = 0.05, 180  # the share of late events, and minutes
@@ -68,7 +72,7 @@ class Plan:
 
 
 def events_of(plan: Plan, first: int, last: int) -> str:
-    """Yield DuckDB's SQL for the events of the ticks from `first` to before `last`; they come from
+    """Return DuckDB's SQL for the events of the ticks from `first` to before `last`; they come from
     hashes of their numbers. The first keys have most events; a few events are late."""
     draws = ", ".join(f"hash(i * 5 + {n}) / 2**64 AS u{n}" for n in range(5))
     return f"""
@@ -101,7 +105,7 @@ class Week:
 
     lake: Lake
     plan: Plan
-    watch: running.Watch
+    watch: runner.Watch
     ages: Path
     seen: dict[str, int] = field(default_factory=dict)  # the minute of each file of the logs
     took: float = 0.0  # seconds of the day so far, up to the last upkeep
@@ -118,7 +122,7 @@ class Week:
         self.ages.write_text(json.dumps([self.seen, self.took]), encoding="utf-8")
 
     def tick(self, number: int) -> dict[str, Any]:
-        """Run the upkeep that is due, and one tick; yield its record."""
+        """Run the upkeep that is due, and one tick; return its record."""
         minute = number * self.plan.step
         found: dict[str, Any] = {"tick": number, "at": iso(self.at(minute))}
         if number and minute % HOUR < self.plan.step:
@@ -129,7 +133,7 @@ class Week:
         rows = duckdb.sql(events_of(self.plan, number, number + 1)).to_arrow_table()
         events = spark.createDataFrame(rows)
         started = time.monotonic()
-        pipeline.feature_batch(events, number, lake=self.lake, clock=Clock(), follows="event")
+        queries.feature_batch(events, number, lake=self.lake, clock=Clock(), follows="event")
         found["seconds"] = round(time.monotonic() - started, 3)
         if number % self.plan.record == 0:
             started = time.monotonic()
@@ -138,10 +142,10 @@ class Week:
         return {**found, **self.told()}
 
     def at(self, minute: int) -> datetime:
-        return silver.of_epoch(self.plan.first + minute * 60)
+        return times.of_epoch(self.plan.first + minute * 60)
 
     def told(self) -> dict[str, Any]:
-        """Yield what gold says of the tick, the files and the memory."""
+        """Return what gold says of the tick, the files and the memory."""
         commit = self.lake.commits(tick.GOLD, 1)[0]
         ledger_ = commit.ledger or {}
         all_, jvm = resident(tree())
@@ -164,7 +168,7 @@ class Week:
 
     def upkeep(self, minute: int) -> dict[str, float]:
         """Maintain the lake as a run does between batches: vacuum and tidy once a day, the rest
-        once an hour; yield the seconds by action."""
+        once an hour; return the seconds by action."""
         daily = minute % DAY < self.plan.step
         if self.plan.keep:
             self.age_logs(minute)
@@ -211,7 +215,7 @@ class Week:
         self.seen = there
 
     def check(self, ticks: int) -> dict[str, Any]:
-        """Yield how many keys of gold differ from the recompute, and from DuckDB's count."""
+        """Return how many keys of gold differ from the recompute, and from DuckDB's count."""
         different = reconcile.reconcile(self.lake, self.lake.pipeline.views[0]).different
         first = max(0, ticks - (DAY + LATEST) // self.plan.step - 2)
         with temporary("week") as folder:
@@ -245,12 +249,12 @@ def on_disk(folder: Path) -> dict[str, int]:
 
 
 def open_week(folder: Path, plan: Plan, memory: str) -> Week:
-    """Yield the lake of the shipped pipeline, which keeps buckets for a day."""
+    """Return the lake of the shipped pipeline, which keeps buckets for a day."""
     definition = load("engagement").overridden({"history": "1d"})
     spark = session(driver_memory=memory)
     lake = lakes.open_for_writing(spark, Place(folder / "lake"), definition)
-    of_lake = pipeline.Pipeline(lake, Files(Path()), Clock(), "event")
-    week = Week(lake, plan, running.Watch(of_lake, lambda rows: None), folder / AGES)
+    of_lake = queries.Pipeline(lake, Files(Path()), Clock(), "event")
+    week = Week(lake, plan, runner.Watch(of_lake, lambda rows: None), folder / AGES)
     week.recall()
     return week
 
@@ -290,7 +294,7 @@ def line(record: Record, ticks: int) -> str:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Yield the records, without a last line that was cut off."""
+    """Return the records, without a last line that was cut off."""
     found = []
     for text in path.read_text(encoding="utf-8").splitlines():
         try:
@@ -301,7 +305,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def plan_of(records: Sequence[dict[str, Any]]) -> tuple[Plan, str]:
-    """Yield what was run, and with how much driver memory."""
+    """Return what was run, and with how much driver memory."""
     told = [dict(record["plan"]) for record in records if "plan" in record][-1]
     memory = told.pop("memory")
     return Plan(**told), memory
@@ -315,12 +319,12 @@ def ticks_of(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def total(name: str) -> Callable[[Record], float]:
-    """Yield what adds a number up over all tables."""
+    """Return what adds a number up over all tables."""
     return lambda record: sum(table[name] or 0 for table in record["tables"].values())
 
 
 def kept(name: str) -> Callable[[Record], float | None]:
-    """Yield what adds a number of the disk up; None for a tick without upkeep."""
+    """Return what adds a number of the disk up; None for a tick without upkeep."""
 
     def found(record: Record) -> float | None:
         if "disk" not in record:
@@ -346,7 +350,7 @@ LINES: dict[str, Judged] = {
 
 
 def parts(records: Sequence[Record], step: int) -> tuple[str, list[Sequence[Record]]]:
-    """Yield the whole days of the records, or four equal parts of fewer than three days."""
+    """Return the whole days of the records, or four equal parts of fewer than three days."""
     day = DAY // step
     length, name = (day, "day") if len(records) >= 3 * day else (len(records) // PARTS, "quarter")
     starts = range(0, len(records) - length + 1, length)
@@ -354,7 +358,7 @@ def parts(records: Sequence[Record], step: int) -> tuple[str, list[Sequence[Reco
 
 
 def report(records: Sequence[dict[str, Any]]) -> str:
-    """Yield what was measured, as Markdown."""
+    """Return what was measured, as Markdown."""
     ticks, (plan, memory) = ticks_of(records), plan_of(records)
     if len(ticks) < PARTS:
         sys.exit(f"{len(ticks)} ticks are too few for a table")
@@ -443,7 +447,7 @@ def panel(
 
 
 def tomorrow() -> int:
-    """Yield the next midnight. Events go on from there, so that event time is always ahead of the
+    """Return the next midnight. Events go on from there, so that event time is always ahead of the
     machine's: a day of `tidemill_batches`, which has the machine's date, is always closed."""
     return (int(time.time()) // 86_400 + 1) * 86_400
 

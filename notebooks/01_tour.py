@@ -9,14 +9,14 @@
 
 # COMMAND ----------
 
-from tidemill import lake as lakes
-from tidemill import outside
-from tidemill.features.definition import load
-from tidemill.plotting import chart, show
-from tidemill.reconcile import reconcile
-from tidemill.session import session
-from tidemill.settings import Place
-from tidemill.statements import statement
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.session.session import session
+from tidemill.lake.statements import statement
+from tidemill.operations.reconcile import reconcile
+from tidemill.query import duckdb_tables
+from tidemill.query.charts import chart, show
 
 spark = session()  # the notebook's own, else a local one
 
@@ -67,7 +67,7 @@ show(
 
 # COMMAND ----------
 
-counted = outside.connect(lake, "engagement_buckets").execute(
+counted = duckdb_tables.connect(lake, "engagement_buckets").execute(
     """
     SELECT
       gti,

@@ -8,20 +8,20 @@
 
 # COMMAND ----------
 
-from tidemill import lake as lakes
-from tidemill import outside
-from tidemill.features.definition import load
-from tidemill.plotting import chart, show
-from tidemill.session import session
-from tidemill.settings import Place
-from tidemill.statements import statement
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.session.session import session
+from tidemill.lake.statements import statement
+from tidemill.query import duckdb_tables
+from tidemill.query.charts import chart, show
 
 spark = session()  # the notebook's own, else a local one
 lake = lakes.open_for_reading(spark, Place.resolve(), load("engagement"))
 view = lake.pipeline.view("engagement")
 there = lake.standing(view)  # what gold's own ledger says
 known = {"as_of": there.as_of, "batch": there.batch}
-files = outside.connect(lake, "engagement_buckets", "engagement_features")  # without Spark
+files = duckdb_tables.connect(lake, "engagement_buckets", "engagement_features")  # without Spark
 
 # COMMAND ----------
 

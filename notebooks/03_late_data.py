@@ -15,14 +15,14 @@ import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from tidemill import outside
-from tidemill.features.definition import load
-from tidemill.opening import Opening, open_pipeline, read_lake
-from tidemill.plotting import chart, show
-from tidemill.reconcile import reconcile
-from tidemill.running import Stop, run_once
-from tidemill.session import session
-from tidemill.settings import Clock, Place
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Clock, Place
+from tidemill.lake.session.session import session
+from tidemill.operations.reconcile import reconcile
+from tidemill.pipeline.connection import Opening, open_pipeline, read_lake
+from tidemill.pipeline.runner import Stop, run_once
+from tidemill.query import duckdb_tables
+from tidemill.query.charts import chart, show
 
 spark = session()  # the notebook's own, else a local one
 
@@ -118,7 +118,7 @@ show(
 
 # COMMAND ----------
 
-counted = outside.connect(lake, "engagement_events").execute(
+counted = duckdb_tables.connect(lake, "engagement_events").execute(
     """
     SELECT strftime(event_hour, '%H:%M'), batch > 0, count(*)
     FROM engagement_events
@@ -162,7 +162,7 @@ show(
 
 # COMMAND ----------
 
-files = outside.connect(lake, "engagement_events")
+files = duckdb_tables.connect(lake, "engagement_events")
 for hours, (_, was, now) in zip((1, 12, 24), values, strict=True):
     counted = files.execute(
         """

@@ -8,12 +8,12 @@
 
 # COMMAND ----------
 
-from tidemill import lake as lakes
-from tidemill import outside
-from tidemill.features.definition import load
-from tidemill.plotting import chart, show
-from tidemill.session import session
-from tidemill.settings import Place
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.session.session import session
+from tidemill.query import duckdb_tables
+from tidemill.query.charts import chart, show
 
 spark = session()  # the notebook's own, else a local one
 lake = lakes.open_for_reading(spark, Place.resolve(), load("engagement"))
@@ -75,8 +75,8 @@ show(
 
 # COMMAND ----------
 
-files = outside.connect(lake, "engagement_buckets")
-files.register("feed", outside.changes(lake, "engagement_features", int(rows[0].version)))
+files = duckdb_tables.connect(lake, "engagement_buckets")
+files.register("feed", duckdb_tables.changes(lake, "engagement_features", int(rows[0].version)))
 for row in rows:
     appended = files.execute(
         """
@@ -135,7 +135,7 @@ show(
 
 # COMMAND ----------
 
-files = outside.connect(lake, "engagement_features")
+files = duckdb_tables.connect(lake, "engagement_features")
 standing = files.execute("SELECT count(*) FROM engagement_features").fetchone()[0]
 assert all(changed + copied <= standing for _, changed, copied, _ in written)
 for version, changed, copied, kilobytes in written:

@@ -21,17 +21,17 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def sources() -> list[Path]:
-    """Yield the notebooks, in the order of their numbers."""
+    """Return the notebooks, in the order of their numbers."""
     return sorted(FOLDER.glob("[0-9]*.py"))
 
 
 def target(source: Path) -> Path:
-    """Yield where a notebook is published."""
+    """Return where a notebook is published."""
     return FOLDER / "published" / f"{source.stem}.ipynb"
 
 
 def published(source: str) -> str:
-    """Yield a notebook's source as the text of an .ipynb."""
+    """Return a notebook's source as the text of an .ipynb."""
     notebook = jupytext.reads(percent(source), fmt="py:percent")
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for number, cell in enumerate(notebook.cells, 1):
@@ -41,13 +41,13 @@ def published(source: str) -> str:
 
 
 def percent(source: str) -> str:
-    """Yield a source of Databricks with the cell marks that jupytext reads."""
+    """Return a source of Databricks with the cell marks that jupytext reads."""
     cells = CELLS.split(source.removeprefix(HEAD))
     return "\n".join(_cell(text.strip("\n")) for text in cells)
 
 
 def _cell(text: str) -> str:
-    """Yield a cell: prose as a comment below its mark, code as it is."""
+    """Return a cell: prose as a comment below its mark, code as it is."""
     prose = re.sub(r"^# MAGIC ?", "", text, flags=re.MULTILINE)
     if prose.startswith("%md"):
         lines = prose.removeprefix("%md").strip().splitlines()

@@ -15,7 +15,7 @@ main() {
   state="$PWD $(cat requirements-build.lock requirements.lock pyproject.toml | cksum)"
   if [[ -x .venv/bin/tidemill && -r $STAMP && $(<"$STAMP") == "$state" ]]; then return; fi
   find_python
-  "$python" pipelines/tidemill/machine.py || exit 2
+  "$python" pipelines/tidemill/lake/session/local_machine.py || exit 2
   check_folder
   make_venv
   say "installing the packages of requirements.lock (about 700 MB, a minute or two, once)"
@@ -23,7 +23,7 @@ main() {
   run .venv/bin/pip install --no-build-isolation --require-hashes -r requirements.lock
   run .venv/bin/pip install --no-build-isolation --no-deps --editable .
   say "fetching Delta's jars unless they are here (about 190 MB, 30 s, once)"
-  .venv/bin/python -c 'import sys; from tidemill.session import main; sys.exit(main())' || exit 2
+  .venv/bin/python -c 'import sys; from tidemill.lake.session.session import main; sys.exit(main())' || exit 2
   printf '%s' "$state" >"$STAMP"
 }
 

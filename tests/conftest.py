@@ -10,20 +10,21 @@ from pyspark.sql import SparkSession
 
 import command_line
 import groups
+import hostile as hostility
 import on_connect
 from children import Children
 from lakes import Event, Lakes, at
 from runs import Small, records_of, write_file
-from tidemill.features.definition import load
-from tidemill.lake import open_for_writing
-from tidemill.session import INTERPRETED, local_session
-from tidemill.settings import Place
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
+from tidemill.lake.catalog import open_for_writing
+from tidemill.lake.session.session import INTERPRETED, local_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests around the main job, and the group that runs on Spark Connect too."""
+    """Mark the tests around the main job; on Spark Connect, skip what cannot run there."""
     groups.mark(items)
-    on_connect.mark(items)
+    on_connect.skip(items)
 
 
 @pytest.fixture(scope="session")
@@ -89,3 +90,9 @@ def small(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Smal
     answer = command_line.call("run", "engagement", *words, "--json")
     assert answer.code == 0, answer
     return Small(folder / "lake", folder / "input", events, records, answer.json)
+
+
+@pytest.fixture(scope="session")
+def hostile(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Small:
+    """A lake whose keys, payloads and file names try to be markup."""
+    return hostility.lake_of(tmp_path_factory.mktemp("hostile"))

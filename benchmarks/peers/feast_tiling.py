@@ -46,7 +46,7 @@ Rows = dict[tuple[str, str], dict[str, Any]]  # values by key
 
 
 def load(folder: Any, ticks: int, keys: int) -> datetime:
-    """Make a table of the events of some keys, with what is added up; yield the newest's time."""
+    """Make a table of the events of some keys, with what is added up; return the newest's time."""
     import duckdb
 
     files = [f"{folder}/{batch}.parquet" for batch in range(ticks + 1)]
@@ -71,7 +71,7 @@ def load(folder: Any, ticks: int, keys: int) -> datetime:
 
 
 def tiled(window: timedelta, hop: timedelta) -> Rows:
-    """Yield what Feast tells of each key's newest window."""
+    """Return what Feast tells of each key's newest window."""
     import duckdb
     from feast.aggregation import Aggregation, tiling  # type: ignore[import-not-found]
 
@@ -91,7 +91,7 @@ def tiled(window: timedelta, hop: timedelta) -> Rows:
 
 
 def counted(window: timedelta, as_of: datetime) -> Rows:
-    """Yield what the events say of each key's window that ends at as_of."""
+    """Return what the events say of each key's window that ends at as_of."""
     import duckdb
 
     keys = ", ".join(KEYS)
@@ -116,7 +116,7 @@ def counted(window: timedelta, as_of: datetime) -> Rows:
 
 
 def same(name: str, theirs: Any, ours: Any) -> bool:
-    """Tell whether two values are equal; of an empty window, a sum may be 0 or nothing."""
+    """Return whether two values are equal; of an empty window, a sum may be 0 or nothing."""
     theirs = None if theirs != theirs else theirs  # NaN
     if name.startswith(("sum", "count")):
         theirs, ours = theirs or 0, ours or 0
@@ -124,7 +124,7 @@ def same(name: str, theirs: Any, ours: Any) -> bool:
 
 
 def distance(theirs: Any, ours: Any) -> float:
-    """Yield how far apart two values are, in parts of ours."""
+    """Return how far apart two values are, in parts of ours."""
     return float(abs((theirs or 0) - (ours or 0)) / max(abs(ours or 0), 1))
 
 
@@ -172,7 +172,7 @@ def equal(by: str, window: str, theirs: Rows, ours: Rows) -> Iterator[dict[str, 
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Yield Markdown: how many keys are equal in each window, a line for each aggregate."""
+    """Return Markdown: how many keys are equal in each window, a line for each aggregate."""
     lines = [
         f"| equal keys | aggregate | {' | '.join(WINDOWS)} | a difference |",
         f"|---|---|{'---:|' * len(WINDOWS)}---|",

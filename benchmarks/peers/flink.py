@@ -62,7 +62,7 @@ class Flink:
         return {}
 
     def written(self, batch: int) -> Path:
-        """Yield the folder of the windows that end with the batch."""
+        """Return the folder of the windows that end with the batch."""
         end = f"{self.ends[batch]:{STAMP}}".replace(":", "%3A")
         return self.folder / "out" / f"window_end={end}"
 
@@ -80,7 +80,7 @@ class Flink:
 
 
 def end_of(events: Path, batch: int) -> datetime:
-    """Yield the end of the newest minute of the events up to a batch, in UTC."""
+    """Return the end of the newest minute of the events up to a batch, in UTC."""
     files = [f"{events}/{number}.parquet" for number in range(batch + 1)]
     (end,) = peer.row(
         "SELECT date_trunc('minute', max(event_timestamp) AT TIME ZONE 'UTC') + INTERVAL 1 MINUTE "
@@ -114,7 +114,7 @@ def write_csv(events: Path, folder: Path, ends: list[datetime]) -> None:
 
 
 def statements(folder: Path) -> list[str]:
-    """Yield the job's SQL. A filter on window_end would be pushed below the counts, and HOP would
+    """Return the job's SQL. A filter on window_end would be pushed below the counts, and HOP would
     then copy an event into each of its windows instead of counting it in a slice."""
     counts = ", ".join(
         f"count(*) FILTER (WHERE event_type = '{kind}') AS {kind}_count" for kind in TYPES
@@ -151,7 +151,7 @@ def statements(folder: Path) -> list[str]:
 
 
 def started(folder: Path) -> subprocess.Popen[str]:
-    """Yield the process whose job waits for its first file."""
+    """Return the process whose job waits for its first file."""
     job = subprocess.Popen(
         [peer.environment("flink", REQUIRED), Path(__file__).with_name("flink_job.py"), folder],
         stdout=subprocess.PIPE,

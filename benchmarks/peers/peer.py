@@ -44,7 +44,7 @@ class Part:
 
     @classmethod
     def read(cls, out: Path, columns: list[str]) -> Part:
-        """Yield the part that the peer told of, else all."""
+        """Return the part that the peer told of, else all."""
         path = out / "part.json"
         return cls(**json.loads(path.read_text())) if path.exists() else cls(columns)
 
@@ -53,10 +53,10 @@ class Peer(Protocol):
     """An engine with the events of the batches so far."""
 
     def bring(self, batch: int) -> dict[str, Any]:
-        """Bring the result up to date with one more batch; yield more to tell of it."""
+        """Bring the result up to date with one more batch; return more to tell of it."""
 
     def result(self, batch: int) -> pa.Table:
-        """Yield the features as they stand, `profile_id`, `gti` and counts."""
+        """Return the features as they stand, `profile_id`, `gti` and counts."""
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -84,20 +84,20 @@ def run(peer: Peer, ticks: int, out: Path) -> None:
 
 
 def row(statement: str) -> tuple[Any, ...]:
-    """Yield the one row of a DuckDB query."""
+    """Return the one row of a DuckDB query."""
     (found,) = duckdb.execute(statement).fetchall()
     return tuple(found)
 
 
 def table(statement: str) -> pa.Table:
-    """Yield the rows of a DuckDB query."""
+    """Return the rows of a DuckDB query."""
     found = duckdb.sql(statement)
     assert found is not None
     return found.to_arrow_table()
 
 
 def environment(name: str, required: tuple[str, ...]) -> Path:
-    """Yield the Python of an environment of the peer's own, made the first time it is asked for.
+    """Return the Python of an environment of the peer's own, made the first time it is asked for.
 
     It is no dependency of the project: it stays in the cache folder, and is made again when what it
     requires changes.

@@ -82,14 +82,14 @@ def wrong_keys(out: Path, part: peer.Part, events: Path, batch: int) -> int:
 
 
 def share(events: Path, ticks: int, part: peer.Part) -> float:
-    """Yield the part of all events that the peer counts."""
+    """Return the part of all events that the peer counts."""
     files = [f"{events}/{batch}.parquet" for batch in range(ticks + 1)]
     (found,) = peer.row(f"SELECT avg(CAST(({part.keys}) AS INT)) FROM read_parquet({files})")
     return float(found)
 
 
 def feast(events: Path, ticks: int, out: Path) -> str:
-    """Yield how many keys of Feast's tiling are equal, as Markdown."""
+    """Return how many keys of Feast's tiling are equal, as Markdown."""
     asked = ["--events", str(events), "--ticks", str(ticks), "--out", str(out)]
     subprocess.run([sys.executable, str(HERE / "feast_tiling.py"), *asked], check=True)
     return (out / "exactness.md").read_text()
@@ -104,7 +104,7 @@ NUMBERS: dict[str, Callable[[dict[str, Any]], float]] = {
 
 
 def report(size: Size, ran: list[Ran]) -> str:
-    """Yield what was found, as Markdown."""
+    """Return what was found, as Markdown."""
     lines = [
         f"{size.events:,} events over 25 h, {size.keys:,} possible keys, {size.events_per_tick:,} "
         f"events a tick; 1 cold tick, {len(ran[0].times) - 2 - ran[0].counted} to warm up, "
@@ -128,7 +128,7 @@ def report(size: Size, ran: list[Ran]) -> str:
 
 
 def note(each: Ran) -> str:
-    """Yield what of the whole the peer counted, where it is not all."""
+    """Return what of the whole the peer counted, where it is not all."""
     words = []
     if each.share < 1:
         words.append(f"{each.share:.1%} of the events")

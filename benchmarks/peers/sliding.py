@@ -34,7 +34,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from tick import COLUMNS, TYPES, WINDOWS
 
-from tidemill.session import local_session
+from tidemill.lake.session.session import local_session
 
 SCHEMA = "profile_id STRING, gti STRING, event_type STRING, event_timestamp TIMESTAMP"
 KEYS = ("profile_id", "gti")
@@ -76,7 +76,7 @@ class Sliding:
         return work.since(self.spark, self.folder, before)
 
     def result(self, batch: int) -> pa.Table:
-        """Yield the rows whose window ends at the end of the newest minute of all events."""
+        """Return the rows whose window ends at the end of the newest minute of all events."""
         newest = self.spark.read.parquet(str(self.folder / "in")).agg(F.max("event_timestamp"))
         (as_of,) = newest.select(
             F.date_trunc("minute", F.col("max(event_timestamp)")) + F.expr("INTERVAL 1 MINUTE")
@@ -94,7 +94,7 @@ class Sliding:
 
 
 def counted(spark: SparkSession, folder: Path, window: str, keys: str) -> DataFrame:
-    """Yield counts per key and window, from a stream of files."""
+    """Return counts per key and window, from a stream of files."""
     events = spark.readStream.schema(SCHEMA).parquet(str(folder)).where(keys)
     return (
         events.withWatermark("event_timestamp", "0 seconds")

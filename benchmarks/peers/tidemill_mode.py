@@ -23,14 +23,15 @@ import work
 from pyspark.sql.streaming.query import StreamingQuery
 from tick import COLUMNS, GOLD
 
-from tidemill import lake as lakes
-from tidemill import ledger, pipeline
-from tidemill.features.definition import load
-from tidemill.lake import Lake
-from tidemill.pipeline import Pipeline
-from tidemill.session import session
-from tidemill.settings import Clock, Place
-from tidemill.sources.files import Files
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Clock, Place
+from tidemill.lake import catalog as lakes
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.session.session import session
+from tidemill.pipeline import queries
+from tidemill.pipeline.queries import Pipeline
+from tidemill.sources.files.source import Files
 
 MODES = {
     "recompute": {"refresh": "recompute"},
@@ -52,7 +53,7 @@ class Mode:
     def bring(self, batch: int) -> dict[str, Any]:
         before = work.so_far(self.lake.spark, self.folder)
         frame = self.lake.spark.read.parquet(f"{self.events}/{batch}.parquet")
-        pipeline.feature_batch(frame, batch, lake=self.lake, clock=Clock(), follows="event")
+        queries.feature_batch(frame, batch, lake=self.lake, clock=Clock(), follows="event")
         if self.lake.pipeline.engine == "stateful":
             self._state()
         return work.since(self.lake.spark, self.folder, before)

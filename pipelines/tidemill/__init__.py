@@ -1,5 +1,7 @@
 """Exact rolling-window features in Delta tables, on plain Spark, touched only when they change."""
 
+from tidemill.config.pipeline_file import PipelineDefinition, load
+from tidemill.config.settings import Clock, Place
 from tidemill.errors import TidemillError
 from tidemill.features import (
     Aggregate,
@@ -35,9 +37,7 @@ from tidemill.features import (
     top_k,
     variance,
 )
-from tidemill.features.definition import PipelineDefinition, load
-from tidemill.settings import Clock, Place
-from tidemill.statements import statement
+from tidemill.lake.statements import statement
 
 __all__ = [
     "Aggregate",

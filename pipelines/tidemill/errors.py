@@ -39,12 +39,12 @@ class TidemillError(Exception):
         return type(self).__name__.removesuffix("Error").lower()
 
     def __str__(self) -> str:
-        """Yield where, what was found, and what was expected."""
+        """Return where, what was found, and what was expected."""
         found = f"{self.where}: {self.message}" if self.where else self.message
         return f"{found} (expected: {self.expected})" if self.expected else found
 
     def as_dict(self) -> dict[str, str | None]:
-        """Yield the error as the command line's JSON object."""
+        """Return the error as the command line's JSON object."""
         return {
             "kind": self.kind,
             "message": self.message,

@@ -1,4 +1,5 @@
--- status: how fresh gold is, and the ledger of its newest recorded commit.
+-- status: how fresh gold is, and the ledger of its newest recorded commit; overflowed is a JSON object
+--         of the features that are null because a window holds too much, and for how many keys.
 -- grain: one row, or none before the first batch
 -- input: tidemill_batches
 WITH newest AS (
@@ -21,6 +22,7 @@ SELECT
   CAST(get_json_object(ledger, '$$.batch') AS BIGINT) AS batch,
   CAST(get_json_object(ledger, '$$.refresh') AS BIGINT) AS refresh,
   get_json_object(ledger, '$$.mode') AS mode,
+  get_json_object(ledger, '$$.overflowed') AS overflowed,
   generation,
   committed_at
 FROM newest

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemill.features.expressions import FUNCTIONS, checked, columns_of
+from tidemill.features.expressions.row_expression import FUNCTIONS, checked, columns_of
 
 TYPES = {
     "card": "STRING",

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from tidemill.config.pipeline_file import PipelineDefinition, read
 from tidemill.errors import DefinitionError
 from tidemill.features import (
     Feature,
@@ -42,7 +43,6 @@ from tidemill.features import (
     variance,
 )
 from tidemill.features.aggregates import SHIPPED
-from tidemill.features.definition import PipelineDefinition, read
 
 SCHEMA = {
     "card": "string",
@@ -191,9 +191,14 @@ def test_columns_are_named_by_value_input_aggregate_and_window(
 
 def test_terms_are_kept_beside_the_features_only_where_all_add_up() -> None:
     adds_up = declare([mean("points").over("1h"), sum_("points").over("1h")])
-    assert [c.name for c in adds_up.columns if c.hidden] == ["__points_n_1h"]
+    assert [c.name for c in adds_up.columns if c.hidden] == [
+        "__points_n_1h",
+        "__overflowed",
+    ]
     does_not = declare([mean("points").over("1h"), min_("points").over("1h")])
-    assert not [c.name for c in does_not.columns if c.hidden]
+    assert [c.name for c in does_not.columns if c.hidden] == ["__overflowed"]
+    cannot = declare([count().over("1h"), min_("points").over("1h")])
+    assert not [c.name for c in cannot.columns if c.hidden]
 
 
 # -- what is wrong -------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from tidemill.config.pipeline_file import load
 from tidemill.errors import DefinitionError
 from tidemill.features import FeatureView, Window, count
-from tidemill.features.definition import load
-from tidemill.statements import statement
+from tidemill.lake.statements import statement
 
 
 def declare(**words: object) -> FeatureView:

@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tidemill.errors import InputError
-from tidemill.sources.files import Files, failing_file
+from tidemill.sources.files.source import Files, failing_file
 
 WHEN = datetime(2026, 11, 21, 10, 5, 1, 123456, tzinfo=timezone.utc)
 ISO = "2026-11-21T10:05:01.123456Z"
@@ -131,7 +131,7 @@ def test_a_failing_file_is_found_in_the_error(text: str, path: str | None):
 
 
 def drain(frame: DataFrame, checkpoint: Path) -> list[Row]:
-    """Yield the rows of an availableNow run."""
+    """Return the rows of an availableNow run."""
     rows: list[Row] = []
     query = (
         frame.writeStream.option("checkpointLocation", str(checkpoint))
@@ -144,7 +144,7 @@ def drain(frame: DataFrame, checkpoint: Path) -> list[Row]:
 
 
 def payloads(files: Files, spark: SparkSession, checkpoint: Path) -> dict[str, list[Any]]:
-    """Yield the records by the name of their file."""
+    """Return the records by the name of their file."""
     files.check(once=True)
     found: dict[str, list[Any]] = {}
     for row in drain(files.stream(spark), checkpoint):

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tidemill.errors import InputError
-from tidemill.sources.generator import Generator, GeneratorReader
-from tidemill.sources.mix import Mix
+from tidemill.sources.generator.mix import Mix
+from tidemill.sources.generator.source import Generator, GeneratorReader
 
 START = datetime(2026, 11, 20, 8, tzinfo=timezone.utc)
 SMALL = Generator(start=START, rate=20, minutes=10, minutes_per_batch=4)
@@ -104,7 +104,7 @@ def test_tasks_share_a_batch(start: int, end: int):
 
 
 def drain(frame: DataFrame, checkpoint: Path) -> list[list[Row]]:
-    """Yield the batches of an availableNow run."""
+    """Return the batches of an availableNow run."""
     batches: list[list[Row]] = []
     query = (
         frame.writeStream.option("checkpointLocation", str(checkpoint))

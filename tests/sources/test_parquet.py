@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.errors import InputError
-from tidemill.sources.parquet import check_magic, read_footer
+from tidemill.sources.files.parquet import check_magic, read_footer
 
 WHEN = datetime(2026, 11, 21, 10, 5, tzinfo=timezone.utc)
 

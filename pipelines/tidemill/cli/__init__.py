@@ -12,14 +12,14 @@ import sys
 import typer
 
 from tidemill.cli import (
-    asking,
-    beginning,
-    checking,
-    deploying,
-    ending,
-    querying,
-    running,
-    watching,
+    databricks,
+    exit_codes,
+    lake,
+    monitoring,
+    operations,
+    pipeline,
+    quality,
+    query,
 )
 
 app = typer.Typer(
@@ -30,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for kind in (running, asking, querying, checking, watching, beginning, deploying):
+for kind in (pipeline, lake, query, quality, monitoring, operations, databricks):
     app.add_typer(kind.commands)
 
 
@@ -44,7 +44,7 @@ def main() -> None:
     try:
         code = app(arguments, standalone_mode=False)
     except Exception as error:
-        code = ending.failed(error, arguments)
+        code = exit_codes.failed(error, arguments)
     except KeyboardInterrupt:
         code = 130
     sys.stdout.flush()

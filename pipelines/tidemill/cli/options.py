@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.features.definition import PipelineDefinition
-from tidemill.settings import Clock, Place
+from tidemill.cli.output.terminal import VisibleFormatter
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import Clock, Place
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
 ViewName = Annotated[str, typer.Argument(help="A feature view's name.")]
@@ -42,7 +43,7 @@ Engine = Annotated[
 
 
 def example(line: str) -> str:
-    """Yield the epilog that shows a command in use."""
+    """Return the epilog that shows a command in use."""
     return f"[bold]Example:[/bold]  {line}"
 
 
@@ -55,7 +56,7 @@ def declared(
     trigger: str | None,
     engine: str | None = None,
 ) -> PipelineDefinition:
-    """Yield the definition with what the command line says instead."""
+    """Return the definition with what the command line says instead."""
     said: dict[str, Any] = {}
     if source or folder:
         kind = source or ("files" if folder else definition.source.kind)
@@ -73,15 +74,17 @@ def declared(
 def opening_of(
     place: Place, wait: str, memory: str, verbose: bool, *, existing: bool = False
 ) -> Any:
-    """Yield how to open the lake; refuses, where it must exist, a folder that is none."""
+    """Return how to open the lake; refuses, where it must exist, a folder that is none."""
     from tidemill.features.windows import duration
-    from tidemill.session import require_spark
+    from tidemill.lake.session.session import require_spark
 
     require_spark()
     if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
-    from tidemill.lake import check_root
-    from tidemill.opening import Opening
+        logging.basicConfig(level=logging.INFO)
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(VisibleFormatter("%(asctime)s %(name)s: %(message)s"))
+    from tidemill.lake.catalog import check_root
+    from tidemill.pipeline.connection import Opening
 
     seconds = 0.0 if wait in {"0", "0s"} else duration(wait).total_seconds()
     if existing:

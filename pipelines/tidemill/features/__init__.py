@@ -2,9 +2,7 @@
 files."""
 
 from tidemill.features.aggregates import Aggregate, Parameter, Part, contains
-from tidemill.features.columns import Column, Partial, Term
-from tidemill.features.feature import Feature, aggregate
-from tidemill.features.verbs import (
+from tidemill.features.builders import (
     approx_distinct,
     argmax,
     argmin,
@@ -31,6 +29,8 @@ from tidemill.features.verbs import (
     top_k,
     variance,
 )
+from tidemill.features.columns import Column, Partial, Term
+from tidemill.features.feature import Feature, aggregate
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import Window
 

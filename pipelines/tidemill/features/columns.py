@@ -17,21 +17,24 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tidemill.features.aggregates import Part
+from tidemill.features.aggregates import Part, exact_sums
+from tidemill.features.expressions.fallible import holds, or_null
 from tidemill.features.feature import RATIO, Feature, Scalar, known
-from tidemill.features.suggest import did_you_mean
+from tidemill.features.suggestions import did_you_mean
 from tidemill.features.windows import Window
 
 Types = Mapping[str, str]
 NUMBERS = ("BIGINT", "DOUBLE", "DECIMAL")
+OVERFLOWED = "__overflowed"
 
 
 @dataclass(frozen=True)
 class Partial:
     """A column of the bucket table: one part of an aggregate over the events that meet `where`.
 
-    `bucket` is the SQL that makes it of events; `merge` a text with `{partial}`, `{filter}` and
-    `{inside}`.
+    `bucket` and `merge` say what it is made of; a change of either is another partial. `made` is
+    the SQL that makes it of events, none of which can fail it; `meets` is `where`, and `tried` the
+    expressions that clean tries for `feature`.
     """
 
     name: str
@@ -42,6 +45,10 @@ class Partial:
     merge: str
     aggregate: str = field(compare=False)  # the first of those that share it
     of: str = field(compare=False)
+    made: str = field(compare=False)
+    meets: str = field(compare=False)
+    tried: tuple[str, ...] = field(compare=False)
+    feature: str = field(compare=False)
 
     @property
     def additive(self) -> bool:
@@ -49,10 +56,14 @@ class Partial:
         return self.part.additive
 
     def merged(self, inside: str | None = None) -> str:
-        """Yield the SQL that merges the partial over the rows of which `inside` is true, all by
+        """Return the SQL that merges the partial over the rows of which `inside` is true, all by
         default."""
         filter_ = f" FILTER (WHERE {inside})" if inside else ""
-        places = {"partial": self.name, "filter": filter_, "inside": inside or "TRUE"}
+        if self.part.adds:
+            return exact_sums.total(self.name, self.type, filter_)
+        # A bucket row that was made before its column holds nothing: it is outside.
+        holds = " AND ".join(filter(None, (inside, f"{self.name} IS NOT NULL")))
+        places = {"partial": self.name, "filter": filter_, "inside": holds}
         merged = _placed(self.merge, places)
         return merged if self.part.empty == "NULL" else f"coalesce({merged}, {self.part.empty})"
 
@@ -75,8 +86,9 @@ class Column:
     """A column of the gold table: an expression over terms, `{0}`, `{1}` ...
 
     `empty` is its value over an empty window. A `hidden` one is a term that gold keeps for the next
-    refresh. A column with a `witness` is as it should be when that term is. `least` and `nested`
-    are the aggregate's.
+    refresh. A column with a `witness` is of the same events when that term is the same. `least`,
+    `nested`, `bounds` and `off` are the aggregate's; `overflow` too, an expression over the terms
+    as `result` is one.
     """
 
     name: str
@@ -90,6 +102,9 @@ class Column:
     witness: Term | None = None
     least: int | None = None
     nested: str = ""
+    bounds: str = ""
+    off: str = ""
+    overflow: str = ""
 
     @property
     def is_term(self) -> bool:
@@ -102,11 +117,29 @@ class Column:
         return self.terms[0].partial
 
     def value(self, of: Callable[[Term], str]) -> str:
-        """Yield the SQL of the value, where `of` tells the SQL of a term."""
+        """Return the SQL of the value, where `of` tells the SQL of a term."""
         found = self.result.format(*map(of, self.terms))
-        return (
-            found if self.is_term and self.empty != "NULL" else f"coalesce({found}, {self.empty})"
-        )
+        if self.is_term and self.empty != "NULL":
+            return found
+        found = f"coalesce({found}, {self.empty})"
+        return f"CASE WHEN NOT {self.overflows(of)} THEN {found} END" if self.overflow else found
+
+    def overflows(self, of: Callable[[Term], str]) -> str:
+        """Return the SQL condition that the window holds more than the value can tell."""
+        return f"coalesce({self.overflow.format(*map(of, self.terms))}, FALSE)"
+
+    def limits(self, of: Callable[[Term], str]) -> str:
+        """Return the SQL of what `is_off` needs to know, NULL where that is nothing."""
+        return self.bounds.format(*map(of, self.terms)) or "NULL"
+
+    def is_off(self, fresh: str, gold: str, bounds: str) -> str:
+        """Return the SQL condition of gold's value to be wrong where the recompute gives `fresh`:
+        another one or, of a sketch, one farther away than its declared accuracy allows."""
+        other = f"{fresh} IS DISTINCT FROM {gold}"
+        if not self.off:
+            return other
+        off = self.off.format(fresh=fresh, gold=gold, bounds=bounds)
+        return f"({other} AND ({fresh} IS NULL OR {gold} IS NULL OR coalesce({off}, TRUE)))"
 
 
 def partials_of(feature: Feature, types: Types, event_time: str) -> Iterator[Partial]:
@@ -143,9 +176,35 @@ def hidden_of(columns: tuple[Column, ...]) -> Iterator[Column]:
                 part = term.partial.part
                 what = f"for the next refresh: {part.name} of {term.partial.of}"
                 name, type_ = f"__{term.name}", term.partial.type
+                over = "{0} IS NULL" if part.adds else ""
                 yield Column(
-                    name, type_, term.window, (term,), "{0}", part.empty, what, hidden=True
+                    name,
+                    type_,
+                    term.window,
+                    (term,),
+                    "{0}",
+                    part.empty,
+                    what,
+                    hidden=True,
+                    overflow=over,
                 )
+
+
+def overflow_of(columns: tuple[Column, ...]) -> Iterator[Column]:
+    """Yield the column that names the features of a row without a value because a window holds too
+    much, where any can."""
+    terms: list[Term] = []
+    named = []
+    for column in columns:
+        if column.overflow:
+            places = [f"{{{len(terms) + place}}}" for place in range(len(column.terms))]
+            named.append(f"CASE WHEN {column.overflow.format(*places)} THEN '{column.name}' END")
+            terms += column.terms
+    if named:
+        result = f"nullif(concat_ws(',', {', '.join(named)}), '')"
+        what = "the features that are null because their windows hold too much"
+        window = columns[0].window
+        yield Column(OVERFLOWED, "STRING", window, tuple(terms), result, "NULL", what, hidden=True)
 
 
 def _stem(feature: Feature, value: str | None, end: str) -> str:
@@ -159,7 +218,7 @@ def _where(feature: Feature, value: str | None) -> str:
 
 
 def _places(feature: Feature, types: Types) -> dict[str, Any]:
-    """Yield what stands for the placeholders of an aggregate that the view decides."""
+    """Return what stands for the placeholders of an aggregate that the view decides."""
     declared = known(feature.aggregate)
     given = feature.given
     places: dict[str, Any] = {**feature.inputs, **given}
@@ -170,7 +229,7 @@ def _places(feature: Feature, types: Types) -> dict[str, Any]:
 
 
 def _exact(type_: str, scale: int | None) -> dict[str, str]:
-    """Yield the types in which a number adds up without rounding."""
+    """Return the types in which a number adds up without rounding."""
     if type_ == "BIGINT":
         return {"exact": "BIGINT", "units": "CAST({of} AS DECIMAL(19, 0))", "unit": "1"}
     if type_.startswith("DECIMAL"):
@@ -182,7 +241,7 @@ def _exact(type_: str, scale: int | None) -> dict[str, str]:
 
 
 def _placed(text: str, places: Mapping[str, Any]) -> str:
-    """Yield a text with its placeholders filled in, those that stand in others' values too; others
+    """Return a text with its placeholders filled in, those that stand in others' values too; others
     stay."""
     for _ in range(3):
         for name, value in places.items():
@@ -196,6 +255,11 @@ def _partials(
     declared, where = known(feature.aggregate), _where(feature, value)
     decided = _places(feature, types)
     of = f"{', '.join(feature.inputs.values())} of " if feature.inputs else ""
+    meets = or_null(where, event_time) if feature.condition else where
+    number, input_ = _number(feature, types), feature.inputs.get("of", "")
+    tamed = {"of": f"CASE WHEN {holds(number, event_time)} THEN {input_} END"} if number else {}
+    tried = [where] if feature.condition else []
+    tried += [f"CASE WHEN {where} THEN {number} END"] if number else []
     for part in declared.parts:
         places = {**decided, "time": event_time}
         yield Partial(
@@ -207,7 +271,27 @@ def _partials(
             bucket=_placed(part.bucket, places).replace("{where}", where),
             merge=_placed(part.merge, decided),
             of=f"{of}events" + ("" if where == "TRUE" else f" where {where}"),
+            made=_made(part, {**places, **tamed}, meets),
+            meets=meets,
+            tried=tuple(tried),
+            feature="_".join(filter(None, (feature.stem, feature.aggregate))),
         )
+
+
+def _number(feature: Feature, types: Types) -> str:
+    """Return what a double is to be added up as, which it may be too large for; else nothing."""
+    adds = any(part.adds for part in known(feature.aggregate).parts)
+    if not adds or types[feature.inputs["of"]] != "DOUBLE":
+        return ""
+    return f"CAST({feature.inputs['of']} AS DECIMAL(18, {feature.given.get('scale') or 0}))"
+
+
+def _made(part: Part, places: Mapping[str, Any], meets: str) -> str:
+    """Return the SQL that makes a part of events, where no event and no sum of them can fail."""
+    if not part.adds:
+        return _placed(part.bucket, places).replace("{where}", meets)
+    value, type_ = _placed(part.adds, places), _placed(part.type, places)
+    return exact_sums.total(value, type_, f" FILTER (WHERE {meets})")
 
 
 def _column(
@@ -230,11 +314,14 @@ def _column(
         witness=witness,
         least=declared.least if feature.when_nothing is None else None,
         nested=declared.nested if feature.when_nothing is None else "",
+        bounds=_placed(declared.bounds, {**decided, **order}),
+        off=_placed(declared.off, decided),
+        overflow=_placed(declared.overflow, {**decided, **order}),
     )
 
 
 def _literal(value: Scalar | None, type_: str) -> str | None:
-    """Yield a value of a type as SQL; ValueError where the type cannot hold it, to the digit."""
+    """Return a value of a type as SQL; ValueError where the type cannot hold it, to the digit."""
     if value is None:
         return None
     if not _fits(value, type_):
@@ -270,7 +357,9 @@ def _ratio(
     over, under = (
         _part_of_ratio(feature, role, features, types, event_time, window) for role in ("of", "to")
     )
-    top, bottom = over.value(_places_of(over)), under.value(_places_of(under, len(over.terms)))
+    of, to = _places_of(over), _places_of(under, len(over.terms))
+    top, bottom = over.value(of), under.value(to)
+    overflow = [c.overflows(at) for c, at in ((over, of), (under, to)) if c.overflow]
     result = f"CAST({top} AS DOUBLE) / nullif(CAST({bottom} AS DOUBLE), 0)"
     return Column(
         name="_".join(filter(None, (feature.stem, RATIO, window.text))),
@@ -280,11 +369,12 @@ def _ratio(
         result=result,
         empty=_literal(feature.when_nothing, "DOUBLE") or "NULL",
         what=f"{feature.inputs['of']} divided by {feature.inputs['to']}",
+        overflow=" OR ".join(overflow),
     )
 
 
 def _places_of(column: Column, first: int = 0) -> Callable[[Term], str]:
-    """Yield what gives each term of a column a place, from `first`."""
+    """Return what gives each term of a column a place, from `first`."""
     places = {term: f"{{{first + place}}}" for place, term in enumerate(column.terms)}
     return places.__getitem__
 

@@ -23,8 +23,8 @@ from pydantic_core import CoreSchema
 
 from tidemill.errors import DefinitionError
 from tidemill.features.aggregates import Aggregate, aggregates
-from tidemill.features.names import LENGTH_SCHEMA, NAME_SCHEMA, Identifier, is_duration
-from tidemill.features.suggest import did_you_mean
+from tidemill.features.suggestions import did_you_mean
+from tidemill.features.types import LENGTH_SCHEMA, NAME_SCHEMA, Identifier, is_duration
 from tidemill.features.windows import Window
 
 RATIO = "ratio"
@@ -80,29 +80,29 @@ class Feature(BaseModel):
         return self
 
     def by(self, column: str, values: Iterable[str]) -> Feature:
-        """Yield the feature split by `values` of `column`: one column of gold for each."""
+        """Return the feature split by `values` of `column`: one column of gold for each."""
         return self._with(column=column, values=tuple(values))
 
     def where(self, condition: str) -> Feature:
-        """Yield the feature of the events that meet a SQL condition over the event's columns."""
+        """Return the feature of the events that meet a SQL condition over the event's columns."""
         return self._with(condition=condition)
 
     def over(self, *windows: str) -> Feature:
-        """Yield the feature over `windows`, such as "1h", "12h", "1d", in any order."""
+        """Return the feature over `windows`, such as "1h", "12h", "1d", in any order."""
         return self._with(windows=tuple(map(Window.parse, windows)))
 
     def offset(self, ago: str) -> Feature:
-        """Yield the feature over the same windows, ended so long ago."""
+        """Return the feature over the same windows, ended so long ago."""
         if not self.windows:
             raise ValueError("say over(...) first: the offset is that of the windows")
         return self._with(windows=tuple(window.ago(ago) for window in self.windows))
 
     def named(self, name: str) -> Feature:
-        """Yield the feature with a name in the place of its column's."""
+        """Return the feature with a name in the place of its column's."""
         return self._with(label=name)
 
     def empty(self, value: Scalar) -> Feature:
-        """Yield the feature with a value other than null over an empty window."""
+        """Return the feature with a value other than null over an empty window."""
         return self._with(when_nothing=value)
 
     def _with(self, **words: Any) -> Feature:
@@ -122,7 +122,7 @@ class Feature(BaseModel):
         return {name: self.parameters.get(name, p.default) for name, p in declared.items()}
 
     def words(self) -> dict[str, Any]:
-        """Yield the feature as a file says it."""
+        """Return the feature as a file says it."""
         options: dict[str, Any] = {**self.inputs, **self.parameters}
         options = {n: list(v) if isinstance(v, tuple) else v for n, v in options.items()}
         if self.column:
@@ -141,12 +141,12 @@ class Feature(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Yield the JSON Schema of the words that a file takes."""
+        """Return the JSON Schema of the words that a file takes."""
         return {"oneOf": [_schema_of(name) for name in (*aggregates(), RATIO)]}
 
 
 def known(name: str) -> Aggregate:
-    """Yield the aggregate called `name`; ValueError with the nearest name when there is none."""
+    """Return the aggregate called `name`; ValueError with the nearest name when there is none."""
     found = aggregates().get(name)
     if found is None:
         hint = did_you_mean(name, [*aggregates(), RATIO])
@@ -155,7 +155,7 @@ def known(name: str) -> Aggregate:
 
 
 def aggregate(name: str, **words: Any) -> Feature:
-    """Yield the feature of any aggregate by name, an installed package's too: columns and numbers
+    """Return the feature of any aggregate by name, an installed package's too: columns and numbers
     by their names, such as `aggregate("sum", of="amount", scale=2)`."""
     roles = RATIO_OF if name == RATIO else tuple(known(name).inputs)
     said = {word: value for word, value in words.items() if value is not None}
@@ -253,7 +253,7 @@ def _windows(data: Mapping[str, Any]) -> tuple[Window, ...]:
 
 
 def _schema_of(name: str) -> JsonSchemaValue:
-    """Yield what a file may say of one aggregate."""
+    """Return what a file may say of one aggregate."""
     declared = None if name == RATIO else known(name)
     roles = tuple(declared.inputs) if declared else RATIO_OF
     properties: dict[str, Any] = dict.fromkeys(roles, NAME_SCHEMA)

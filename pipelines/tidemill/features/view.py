@@ -10,130 +10,65 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import model_validator
 
-from tidemill.features import checks, expressions
+from tidemill.features import validation
 from tidemill.features.columns import (
+    OVERFLOWED,
     Column,
     Partial,
     columns_of,
     hidden_of,
+    overflow_of,
     partials_of,
 )
+from tidemill.features.declaration import Declaration
+from tidemill.features.expressions import row_expression
 from tidemill.features.feature import Feature
-from tidemill.features.names import TYPE_SCHEMA, ColumnType, Duration, Identifier
-from tidemill.features.windows import Window, duration
-
-HISTORY = "400d"
+from tidemill.features.windows import Window
 
 
-class Selected(BaseModel):
-    """A column that is computed from the event's, row by row: `{bigint: "length(title)"}`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    type: ColumnType
-    sql: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_pair(cls, data: Any) -> Any:
-        if isinstance(data, tuple | list) and len(data) == 2:
-            return {"type": data[0], "sql": data[1]}
-        if isinstance(data, Mapping) and len(data) == 1:
-            ((type_, sql),) = data.items()
-            return {"type": type_, "sql": sql}
-        if isinstance(data, Mapping) and set(data) != {"type", "sql"}:
-            raise ValueError(f"takes a type and a SQL expression, such as bigint: a + b; {data!r}")
-        return data
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Yield the JSON Schema of the pair that a file takes."""
-        return {
-            "type": "object",
-            "description": "a type and a SQL expression, such as bigint: length(title)",
-            "propertyNames": TYPE_SCHEMA,
-            "additionalProperties": {"type": "string"},
-            "minProperties": 1,
-            "maxProperties": 1,
-        }
-
-
-class FeatureView(BaseModel):
+class FeatureView(Declaration):
     """Rolling-window features for each combination of `keys`, kept in one gold table.
 
     `schema` names the columns of an event beside its time and what type each has; they are required
     in an event, but for those whose type ends with `?`. `select` adds columns that are computed
     from them, row by row, before anything is counted. A window of length w at as_of T is
     [T - w, T), exact at the `bucket`, which divides an hour; `history` is how long buckets are
-    kept. `source` is the pipeline whose events the view reads, its own where None.
-    `when_empty` says what becomes of a key whose every feature is empty: `zero` keeps a row of
-    empty values until upkeep removes it, `keep_empty` after it became empty; `delete` removes the
-    row at once.
+    kept, where that is shorter than the pipeline's. `source` is the pipeline whose events the view
+    reads, its own where None. `when_empty` says what becomes of a key whose every feature is empty:
+    `zero` keeps a row of empty values until upkeep removes it, `keep_empty` after it became empty;
+    `delete` removes the row at once. `on_overflow` says what becomes of a feature whose window
+    holds more than its type or capacity: `null` makes that value null and goes on, `stop` ends the
+    refresh.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    name: Identifier
-    keys: tuple[Identifier, ...] = Field(min_length=1)
-    event_time: Identifier
-    event_schema: dict[Identifier, ColumnType] = Field(default_factory=dict, alias="schema")
-    select: dict[Identifier, Selected] = {}
-    bucket: Duration = "1m"
-    history: Duration = HISTORY
-    source: Identifier | None = None
-    when_empty: Literal["zero", "delete"] = "zero"
-    keep_empty: Duration = "7d"
-    features: tuple[Feature, ...] = Field(min_length=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete_schema(cls, data: Any) -> Any:
-        """Take every column that keys and features name as a string where no schema is given."""
-        if not isinstance(data, Mapping) or "schema" in data or "event_schema" in data:
-            return data
-        features = data.get("features") or ()
-        named = [f.column for f in features if isinstance(f, Feature) and f.column]
-        return {**data, "schema": {c: "string" for c in [*data.get("keys", ()), *named]}}
 
     @model_validator(mode="after")
     def _check(self) -> FeatureView:
-        checks.check_columns(self)
-        checks.check_bucket(self)
+        validation.check_columns(self)
+        validation.check_bucket(self)
         for place, feature in enumerate(self.features):
-            checks.check_feature(self, feature, place)
+            validation.check_feature(self, feature, place)
         object.__setattr__(self, "features", tuple(self._rewritten()))
-        checks.refuse_twice("key", self.keys)
-        checks.check_partials(self)
+        validation.refuse_twice("key", self.keys)
+        validation.check_partials(self)
         names = [(column.name, place) for place, column in self._declared]
-        checks.refuse_twice("feature", [name for name, _ in names], dict(reversed(names)))
+        validation.refuse_twice("feature", [name for name, _ in names], dict(reversed(names)))
         return self
 
     def _rewritten(self) -> Iterator[Feature]:
         """Yield the features, their conditions as they were understood."""
         for feature in self.features:
             yield (
-                feature.where(expressions.checked(feature.condition, self.types, condition=True))
+                feature.where(row_expression.checked(feature.condition, self.types, condition=True))
                 if feature.condition is not None
                 else feature
             )
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The SQL types of an event's columns: its schema, its time, and what is selected."""
-        declared = {name: _sql_type(type_) for name, type_ in self.event_schema.items()}
-        chosen = {name: _sql_type(selected.type) for name, selected in self.select.items()}
-        return {**declared, self.event_time: "TIMESTAMP", **chosen}
 
     @cached_property
     def partials(self) -> tuple[Partial, ...]:
@@ -155,7 +90,17 @@ class FeatureView(BaseModel):
         """The gold table's columns beside the keys: the features, the longest window first, values
         as declared; then what is kept beside them for the next refresh."""
         declared = sorted((c for _, c in self._declared), key=lambda c: -c.window.reach)
-        return (*declared, *hidden_of(tuple(declared)))
+        return (*declared, *hidden_of(tuple(declared)), *overflow_of(tuple(declared)))
+
+    @property
+    def values(self) -> tuple[Column, ...]:
+        """The gold table's columns beside the keys, but for the one that names overflows."""
+        return tuple(column for column in self.columns if column.name != OVERFLOWED)
+
+    @property
+    def may_overflow(self) -> bool:
+        """Whether a window can hold more than a feature can tell."""
+        return len(self.values) < len(self.columns)
 
     @property
     def shown(self) -> tuple[Column, ...]:
@@ -173,22 +118,12 @@ class FeatureView(BaseModel):
         return all(term.partial.additive for column in self.columns for term in column.terms)
 
     @property
-    def bucket_length(self) -> timedelta:
-        """The length of a bucket."""
-        return duration(self.bucket)
-
-    @property
     def horizon(self) -> timedelta:
         """How far back the windows reach: what a recompute reads."""
         return self.columns[0].window.reach
 
-    @property
-    def kept(self) -> timedelta:
-        """How long buckets are kept."""
-        return duration(self.history)
-
     def known_values(self) -> dict[str, tuple[str, ...]]:
-        """Yield, for each column of the event that features split by, the values it may have."""
+        """Return, for each column of the event that features split by, the values it may have."""
         found: dict[str, tuple[str, ...]] = {}
         for feature in self.features:
             if feature.column in self.event_schema:
@@ -197,7 +132,8 @@ class FeatureView(BaseModel):
         return found
 
     def scales(self) -> dict[str, int]:
-        """Yield, for each double of the event that is added up, the digits kept after the point."""
+        """Return, for each double of the event that is added up, the digits kept after the
+        point."""
         found: dict[str, int] = {}
         for feature in self.features:
             scale, column = feature.parameters.get("scale"), feature.inputs.get("of", "")
@@ -215,7 +151,7 @@ class FeatureView(BaseModel):
             "select": {name: {one.type: one.sql} for name, one in self.select.items()},
             "features": [feature.words() for feature in self.features],
         }
-        for word in ("bucket", "history", "source", "when_empty", "keep_empty"):
+        for word in ("bucket", "history", "source", "when_empty", "keep_empty", "on_overflow"):
             if getattr(self, word) != type(self).model_fields[word].default:
                 said[word] = getattr(self, word)
         return {word: value for word, value in said.items() if value != {}}
@@ -232,7 +168,7 @@ class FeatureView(BaseModel):
             "bucket": int(self.bucket_length.total_seconds()),
             "features": [
                 (c.name, c.result, c.empty, _seconds(c.window), [_told(t.partial) for t in c.terms])
-                for c in self.columns
+                for c in self.values
             ],
             "when_empty": self.when_empty,
         }
@@ -245,7 +181,3 @@ def _told(partial: Partial) -> tuple[str, str, str]:
 
 def _seconds(window: Window) -> tuple[float, float]:
     return window.length.total_seconds(), window.offset.total_seconds()
-
-
-def _sql_type(type_: str) -> str:
-    return type_.rstrip("?").upper()

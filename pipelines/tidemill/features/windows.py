@@ -15,7 +15,7 @@ FARTHEST = timedelta(days=99_999)
 
 
 def duration(text: str) -> timedelta:
-    """Yield the length that `text` names: a whole number above 0 and one of s, m, h, d."""
+    """Return the length that `text` names: a whole number above 0 and one of s, m, h, d."""
     found = re.fullmatch(r"([0-9]{1,9})([smhd])", str(text).strip())
     if not found or int(found[1]) == 0:
         raise DefinitionError(
@@ -53,18 +53,18 @@ class Window:
 
     @classmethod
     def parse(cls, text: str) -> Window:
-        """Yield the window that `text` names: from a second to 30 days."""
+        """Return the window that `text` names: from a second to 30 days."""
         length = duration(text)
         if length > LONGEST:
             raise DefinitionError(f"window {text!r} is too long", expected="at most 30d")
         return cls(length, str(text).strip())
 
     def ago(self, offset: str) -> Window:
-        """Yield the same window, so much earlier."""
+        """Return the same window, so much earlier."""
         return Window(self.length, f"{self.text}_{offset.strip()}_ago", duration(offset))
 
     def bounds(self) -> str:
-        """Yield the window in words, as a half-open interval of time."""
+        """Return the window in words, as a half-open interval of time."""
         length = self.text.split("_")[0]
         ago = f" - {self.text.split('_')[1]}" if self.offset else ""
         return f"[as_of{ago} - {length}, as_of{ago})"

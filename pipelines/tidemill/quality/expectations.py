@@ -18,10 +18,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import SetupError
-from tidemill.features.definition import PipelineDefinition
-from tidemill.quality.record import event_time, fields, parsed, value
-from tidemill.quality.rules import Rule, rules
+from tidemill.pipeline.silver.validation.record import event_time, fields, parsed, value
+from tidemill.pipeline.silver.validation.rules import Rule, rules
 
 KIND, AHEAD = "__kind", "__ahead"  # the JSON type of the record; microseconds ahead of arrival
 OF_RECORDS = ("malformed", "not_an_object", "wrong_type", "bad_time")
@@ -29,7 +29,8 @@ Expectation = Any  # Great Expectations is an extra
 
 
 def gx() -> ModuleType:
-    """Yield Great Expectations, which then sends nothing home; SetupError where it is not there."""
+    """Return Great Expectations, which then sends nothing home; SetupError where it is not
+    there."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     try:
         import great_expectations
@@ -77,8 +78,9 @@ def event_suite(pipeline: PipelineDefinition) -> list[Expectation]:
 
 
 def reasons(results: Iterable[Any], key: str = "record_id") -> dict[str, list[str]]:
-    """Yield, by the key of each row that broke something, its reasons, sorted; of results that were
-    asked for complete."""
+    """Return, by the key of each row that broke something, its reasons, sorted; of results that
+    were
+        asked for complete."""
     found: dict[str, set[str]] = defaultdict(set)
     for result in results:
         for row in result.result.get("unexpected_index_list") or ():

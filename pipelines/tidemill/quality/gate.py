@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tidemill.lake import Lake
-from tidemill.making import new_generation
-from tidemill.quality import checkpoint, checks, results
-from tidemill.settings import Clock
+from tidemill.config.settings import Clock
+from tidemill.lake.catalog import Lake
+from tidemill.lake.schema.creation import new_generation
+from tidemill.quality import results, suites, validation_run
 
 
 def gate(lake: Lake, clock: Clock, docs: Path | None, wait: float) -> dict[str, Any]:
-    """Check the pipeline's tables and store what was found; yield it, `ok` where all is as
+    """Check the pipeline's tables and store what was found; return it, `ok` where all is as
     expected.
 
     Data Docs are written into `docs`, by default `_quality/docs` of a lake's folder; into none for
@@ -21,8 +21,8 @@ def gate(lake: Lake, clock: Clock, docs: Path | None, wait: float) -> dict[str, 
     run, at = new_generation(), clock.now()
     own = results.folder(lake)
     place = docs or (own and own / "docs")
-    usual = results.earlier(lake, checks.EVENTS_PER_HOUR)
-    found = checkpoint.checked(checks.assets(lake, clock, usual), run, place)
+    usual = results.earlier(lake, suites.EVENTS_PER_HOUR)
+    found = validation_run.checked(suites.assets(lake, clock, usual), run, place)
     results.store(lake, run, at, found, wait)
     return {
         "pipeline": lake.pipeline.pipeline,

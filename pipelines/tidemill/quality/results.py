@@ -16,19 +16,20 @@ from typing import Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidemill import lake as lakes
-from tidemill import lock, making
 from tidemill.errors import LakeError
-from tidemill.lake import Lake
-from tidemill.quality.checkpoint import Check
-from tidemill.tables import Column, Table
+from tidemill.lake import catalog as lakes
+from tidemill.lake import lock
+from tidemill.lake.catalog import Lake
+from tidemill.lake.schema import creation
+from tidemill.lake.tables import Column, Table
+from tidemill.quality.validation_run import Check
 
 FOLDER = "_quality"  # in a lake's folder: the lock, and the docs where no other place is named
 RUNS = 20  # that the usual number of events is told by
 
 
 def table() -> Table:
-    """Yield the table of results; one for all pipelines of a lake."""
+    """Return the table of results; one for all pipelines of a lake."""
     return Table(
         "tidemill_quality",
         "What each run of `tidemill quality` expected and found",
@@ -53,7 +54,7 @@ def table() -> Table:
 
 
 def earlier(lake: Lake, check: str) -> list[float]:
-    """Yield the numbers that the newest runs found for a check of the whole pipeline."""
+    """Return the numbers that the newest runs found for a check of the whole pipeline."""
     name = table().name
     if not lake.spark.catalog.tableExists(name):
         return []
@@ -72,7 +73,7 @@ def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: flo
     declared = table()
     with _alone(lake, wait):
         if not lake.has(declared.name):
-            making.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
+            creation.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
         elif not lake.spark.catalog.tableExists(declared.name):  # another gate has just made it
             lakes.register(lake.spark, lake.place)
         schema: StructType = lake.spark.table(declared.name).schema
@@ -82,7 +83,7 @@ def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: flo
 
 
 def folder(lake: Lake) -> Path | None:
-    """Yield the gate's own folder in a lake's folder; None for a catalog."""
+    """Return the gate's own folder in a lake's folder; None for a catalog."""
     root = lake.place.folder
     return root and root / FOLDER
 
@@ -101,7 +102,7 @@ def _alone(lake: Lake, wait: float) -> Iterator[None]:
 
 
 def _refuse_other(lake: Lake) -> None:
-    if found := making.difference(lake.spark, table()):
+    if found := creation.difference(lake.spark, table()):
         raise LakeError(
             f"is not as this version makes it: {found}",
             where=table().name,

@@ -14,7 +14,7 @@ class Source(Protocol):
     """What the pipeline asks of a source, whatever its kind."""
 
     def identity(self) -> dict[str, str | int]:
-        """Yield what makes two runs read the same thing; kept with the land checkpoint."""
+        """Return what makes two runs read the same thing; kept with the land checkpoint."""
         ...
 
     def check(self, *, once: bool) -> None:
@@ -22,9 +22,9 @@ class Source(Protocol):
         ...
 
     def ready(self) -> bool:
-        """Yield whether `stream` can be called; a source may have to wait for its first file."""
+        """Return whether `stream` can be called; a source may have to wait for its first file."""
         ...
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Yield the stream: record_id, raw_payload, topic, partition, offset, source_ts."""
+        """Return the stream: record_id, raw_payload, topic, partition, offset, source_ts."""
         ...

@@ -12,16 +12,16 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from tidemill.errors import DefinitionError
-from tidemill.features.aggregates import adding, extremes, filters, ordered, sketches
+from tidemill.features.aggregates import arithmetic, extremes, membership, ordered, sketches
 from tidemill.features.aggregates.aggregate import Aggregate, Fold, Parameter, Part
-from tidemill.features.aggregates.filters import contains
+from tidemill.features.aggregates.membership import contains
 
 GROUP = "tidemill.aggregates"
 WORDS = ("ratio", "where", "over", "offset", "name", "empty")  # that stand where an aggregate does
 SHIPPED: Mapping[str, Aggregate] = MappingProxyType(
     {
         aggregate.name: aggregate
-        for module in (adding, extremes, ordered, sketches, filters)
+        for module in (arithmetic, extremes, ordered, sketches, membership)
         for aggregate in module.ALL
     }
 )
@@ -31,7 +31,7 @@ __all__ = ["GROUP", "SHIPPED", "Aggregate", "Fold", "Parameter", "Part", "aggreg
 
 @cache
 def aggregates() -> Mapping[str, Aggregate]:
-    """Yield every aggregate by name; DefinitionError when an installed one cannot be loaded, is
+    """Return every aggregate by name; DefinitionError when an installed one cannot be loaded, is
     none, or takes a name that is taken."""
     return MappingProxyType({**SHIPPED, **dict(_installed())})
 

@@ -7,8 +7,10 @@ Texts hold placeholders. In all of them: `{of}` and other inputs by role are the
 
     bucket    `{where}` the condition an event must meet, `{time}` the event time
     merge     `{partial}` the bucket column, `{filter}` the window's FILTER clause, empty where all
-              rows count; `{inside}` the window's condition, TRUE where all rows count
+              rows count; `{inside}` the window's condition, and that the row holds the part:
+              one made before the feature was declared holds none
     result    `{<part>}` a merged part, by the part's name
+    off       `{gold}` and `{fresh}` two values of the same events, `{bounds}` what `bounds` gives
     numbers   `{exact}` the type in which the input adds up without rounding; `{units}` the input as
               a whole number, in units of its last digit, of which `{unit}` make 1
 """
@@ -37,7 +39,7 @@ class Parameter:
     many: bool = False
 
     def read(self, name: str, given: Any) -> Any:
-        """Yield the value, checked; ValueError says what was expected."""
+        """Return the value, checked; ValueError says what was expected."""
         if self.many:
             if not isinstance(given, list | tuple) or not given:
                 raise ValueError(f"'{name}' takes a list of numbers, found {given!r}")
@@ -65,6 +67,10 @@ class Part:
     left a window is subtracted, exactly. A `witness` tells, exactly, whether the events behind a
     sketch are the same; a part that is not `reproducible` may come out otherwise from the same
     events in another order, so no digest reads it. No value of it is below `least`.
+
+    `adds` is what an event adds to an additive part that may overflow. Such a part is added up
+    exactly (see `sums`) and is null over a window whose sum its type cannot hold; `bucket` and
+    `merge` then only say what it is.
     """
 
     name: str
@@ -76,6 +82,7 @@ class Part:
     witness: bool = False
     reproducible: bool = True
     least: int | None = None
+    adds: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,8 +93,12 @@ class Aggregate:
     event's columns it takes and what each may be: any, number, boolean, exact (any but a double).
     `result`, of type `type`, is the value of merged parts, `empty` the value over a window without
     events. `fold` is `merge` outside of SQL, of two partials that are not null, where there is one
-    part and `result` is it; `neutral` is then the partial of no event. No value is below `least`; a
-    longer window's is never below (`grows`) or above (`shrinks`) that of one inside it.
+    part and `result` is it; `neutral` is then the partial of no event. Of a sketch, `off` is the
+    condition of a value to be farther from another than the declared accuracy allows; `bounds`,
+    like `result` an expression over merged parts, is what it needs to know beside the two. No value
+    is below `least`; a longer window's is never below (`grows`) or above (`shrinks`) that of one
+    inside it. `overflow` is the condition over merged parts, with the placeholders of `result`, of
+    a window that the aggregate has no value for because it holds too much; the value is then null.
     """
 
     name: str
@@ -103,8 +114,11 @@ class Aggregate:
     accuracy: str = "exact"
     fold: Fold | None = None
     neutral: Any = None
+    bounds: str = ""
+    off: str = ""
     least: int | None = None
     nested: Literal["", "grows", "shrinks"] = ""
+    overflow: str = ""
 
     @property
     def invertible(self) -> bool:

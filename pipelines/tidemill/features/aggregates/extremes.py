@@ -19,7 +19,7 @@ def _larger(one: Any, other: Any) -> Any:
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
-    """Yield what orders a value as Spark does: NaN is equal to itself and above all numbers."""
+    """Return what orders a value as Spark does: NaN is equal to itself and above all numbers."""
     return (True, 0) if value != value else (False, value)
 
 
@@ -44,7 +44,7 @@ def _extreme(name: str, word: str, fold: Fold, nested: Nested) -> Aggregate:
 
 
 def _at_extreme(name: str, word: str, how: str, moment: str, tie: str) -> Aggregate:
-    """Yield an aggregate that orders by (the extreme, the event time, the value)."""
+    """Return an aggregate that orders by (the extreme, the event time, the value)."""
     ordered = f"struct({{at}} AS extreme, {moment} AS moment, {{of}} AS value)"
     known = "{where} AND {at} IS NOT NULL AND {of} IS NOT NULL"
     part = Part(

@@ -26,7 +26,7 @@ def _end(name: str, word: str, how: str, tie: str) -> Aggregate:
 
 
 def _list(name: str, summary: str, item: str, of: str, value: str, up: bool) -> Aggregate:
-    """Yield an aggregate that keeps the first k of its items in an order."""
+    """Return an aggregate that keeps the first k of its items in an order."""
     order = "TRUE" if up else "FALSE"
     part = Part(
         name,

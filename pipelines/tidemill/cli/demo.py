@@ -1,0 +1,186 @@
+"""The demo: a day of made-up events through the whole pipeline, live, in a new folder."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from tidemill.cli.output.tables import Show
+from tidemill.config.pipeline_file import PipelineDefinition, load
+from tidemill.config.settings import iso
+from tidemill.errors import LakeError
+from tidemill.features import FeatureView
+from tidemill.lake import catalog as lakes
+from tidemill.lake import tables, times
+from tidemill.lake.batches import BatchRow
+from tidemill.lake.catalog import Lake
+from tidemill.lake.session.session import INTERPRETED
+from tidemill.pipeline.connection import Opening, open_lake
+from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.runner import Stop, run, summary
+from tidemill.sources.generator.mix import Mix
+from tidemill.sources.generator.source import Generator
+
+BATCHES = 12
+IN_FLIGHT = 2  # batches: one in feature while the next one is in land or clean
+TRIGGER = "1s"
+MIX = Mix(profiles=300, titles=20)
+
+
+def demonstrate(
+    opening: Opening, *, minutes: int, rate: int, start: datetime | None, seed: int, show: Show
+) -> dict[str, Any]:
+    """Run the demo and show it; return the totals of `run`, with the root and the start."""
+    _refuse_lake(opening)
+    opening = replace(opening, spark_conf=INTERPRETED)
+    definition = load("engagement").overridden(
+        {"triggers": dict.fromkeys(("land", "clean", "feature"), TRIGGER)}
+    )
+    first = start or _current_hour(opening) - timedelta(minutes=minutes)
+    source = Generator(
+        start=first,
+        seed=seed,
+        rate=rate,
+        minutes=minutes,
+        minutes_per_batch=math.ceil(minutes / BATCHES),
+        mix=MIX,
+        now=opening.clock.at,
+    )
+    source.check(once=True)
+    _introduce(show, opening, source)
+    began, stop = time.monotonic(), Stop()
+    with (
+        tempfile.TemporaryDirectory(prefix="tidemill-") as folder,
+        open_lake(opening, definition, "tidemill demo") as lake,
+    ):
+        source = replace(source, released_in=str(Path(folder) / "minutes"))
+        pipeline, tide = Pipeline(lake, source, opening.clock, "event"), Tide(source)
+        with stop.on_signals():
+            rows = run(pipeline, stop, show.batches, until=tide.is_out)
+        found = summary(pipeline, rows, time.monotonic() - began)
+        _show_results(show, lake, definition, found)
+    return {**found, "root": str(opening.place), "start": iso(first)}
+
+
+def _refuse_lake(opening: Opening) -> None:
+    root = opening.place.root
+    if root and (root / lakes.MARKER).exists():
+        raise LakeError(
+            "already holds a lake", where=str(root), expected="a new folder: --root DIR"
+        )
+
+
+def _current_hour(opening: Opening) -> datetime:
+    return opening.clock.now().replace(minute=0, second=0, microsecond=0)
+
+
+def _introduce(show: Show, opening: Opening, source: Generator) -> None:
+    hours = (source.minutes or 0) / 60
+    show.say(
+        ("Tidemill demo", "bold"),
+        f": {hours:g} hours of events from {iso(source.first)}, about {source.rate} a minute, "
+        f"into {opening.place}",
+    )
+    show.say(("starting Spark (a few seconds) ...", "dim"))
+
+
+@dataclass
+class Tide:
+    """Lets the source's events come batch by batch, as fast as they go through: a stream, not a
+    pile."""
+
+    source: Generator
+    released: int = 0
+
+    def __post_init__(self) -> None:
+        """Let the first batch come."""
+        self._release()
+
+    def is_out(self, rows: Sequence[BatchRow]) -> bool:
+        """Return whether every event went through all three queries; let the next batch come when
+        there is room for it."""
+        through = _through(rows)
+        minutes = self.source.minutes or 0
+        if self.released < minutes and through >= self._before(IN_FLIGHT - 1) and through:
+            self._release()
+        return through >= self.source.total
+
+    def _before(self, batches: int) -> int:
+        """Return how many records were released so many batches ago."""
+        return self.source.before(max(0, self.released - batches * self.source.minutes_per_batch))
+
+    def _release(self) -> None:
+        self.released += self.source.minutes_per_batch
+        self.source.release(self.released)
+
+
+def _through(rows: Sequence[BatchRow]) -> int:
+    """Return how many records went through all three queries, given what the batches told."""
+    left = sum(row.counts.get("events", 0) for row in rows if row.query == "feature")
+    records = 0
+    for row in rows:
+        if row.query == "clean":
+            left -= row.counts["accepted"]
+            if left < 0:
+                break
+            records += row.counts["events"]
+    return records
+
+
+def _show_results(
+    show: Show, lake: Lake, definition: PipelineDefinition, found: dict[str, Any]
+) -> None:
+    view = definition.views[0]
+    show.summary(found)
+    gold = lake.spark.table(tables.features(view).name)
+    day = [c.name for c in view.columns if c.window.reach == view.horizon]
+    top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5).collect()
+    if not top:
+        return
+    windows = list(dict.fromkeys(column.window.text for column in view.columns))
+    show.say()
+    show.say((tables.features(view).name, "bold"), f", the most viewed: {' / '.join(windows)}")
+    columns = [*view.keys, *(partial.name for partial in view.partials)]
+    show.table(columns, [_compact(row, view, windows) for row in top])
+    show.say()
+    _plot(show, lake, view, [top[0][key] for key in view.keys])
+    _what_next(show, lake)
+
+
+def _compact(row: Row, view: FeatureView, windows: Sequence[str]) -> list[str]:
+    """Return a row of gold with the windows of each partial in one cell."""
+    cells = [" / ".join(f"{row[f'{p.name}_{w}']:,}" for w in windows) for p in view.partials]
+    return [*(str(row[key]) for key in view.keys), *cells]
+
+
+def _plot(show: Show, lake: Lake, view: FeatureView, key: Sequence[Any]) -> None:
+    """Plot one key's features over gold's versions, from its change data feed."""
+    name = tables.features(view).name
+    reader = lake.spark.read.option("readChangeFeed", "true").option("startingVersion", 0)
+    feed = reader.table(name).where(F.col("_change_type").isin("insert", "update_postimage"))
+    for column, value in zip(view.keys, key, strict=True):
+        feed = feed.where(F.col(column) == value)
+    states = times.collect(feed.orderBy("_commit_version"))
+    if states:
+        series = {c.name: [int(state[c.name]) for state in states] for c in view.columns}
+        updated = [state["updated_at"] for state in states]
+        show.plot(f"{' / '.join(map(str, key))} over {len(states)} changes", series, updated)
+
+
+def _what_next(show: Show, lake: Lake) -> None:
+    root = lake.place
+    show.say()
+    show.say(("Try next", "bold"))
+    show.say(f"  tidemill reconcile engagement --root {root}      is every feature right?")
+    show.say(f'  tidemill query "SELECT * FROM engagement_status" --root {root}')
+    show.say(f"  tidemill run engagement --root {root} --once     nothing new: nothing changes")
+    show.say("  tidemill sql features --view engagement          the statement behind the features")

@@ -1,0 +1,56 @@
+"""Commands for a start: init, schema, doctor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.options import Json, Root, example
+from tidemill.cli.output.results import print_one, showing
+from tidemill.cli.output.terminal import print_lines
+from tidemill.config.settings import Clock, Place
+
+commands = typer.Typer()
+
+
+@commands.command(epilog=example("tidemill init shop_signals --folder shop"))
+def init(
+    name: Annotated[str, typer.Argument(help="The pipeline's name, such as shop_signals.")],
+    folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(),
+    as_json: Json = False,
+) -> None:
+    """Write a first pipeline, some events and its test; overwrite nothing."""
+    from tidemill.operations.scaffold import begin
+
+    files = [str(path) for path in begin(name, folder, Clock.from_environment())]
+    print_one(as_json, {"pipeline": name, "files": files}, lambda: print_lines(files))
+
+
+@commands.command(epilog=example("tidemill schema > tidemill.schema.json"))
+def schema(
+    quality: Annotated[bool, typer.Option("--quality", help="Of a quality file instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of a pipeline file, for an editor that completes and checks it."""
+    from tidemill.config.json_schema import pipeline_schema, quality_schema
+
+    found = quality_schema() if quality else pipeline_schema()
+    print_one(as_json, found, lambda: print(json.dumps(found, indent=2, ensure_ascii=False)))
+
+
+@commands.command(epilog=example("tidemill doctor --root ./lake"))
+def doctor(root: Root = None, as_json: Json = False) -> None:
+    """Check Java, packages, jars and folders, and print the fix for each that is wrong."""
+    from tidemill.operations.doctor import checks
+
+    found = checks(Place.resolve(root).root or Path())
+    listed = [
+        {name: getattr(c, name) for name in ("name", "ok", "found", "expected", "fix")}
+        for c in found
+    ]
+    print_one(as_json, {"checks": listed}, lambda: showing(False).checks(listed))
+    if not all(check.ok for check in found):
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""How commands print: tables, results, the terminal."""

@@ -1,0 +1,45 @@
+"""How a command prints what it found: for people, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tidemill.cli.output.terminal import print_lines
+from tidemill.config.settings import iso
+from tidemill.lake.visible_text import visible_json
+
+
+def showing(as_json: bool) -> Any:
+    """Return what shows progress and tables; silent where stdout is for JSON."""
+    from tidemill.cli.output.tables import Show
+
+    return Show(quiet=as_json)
+
+
+def print_one(as_json: bool, found: dict[str, Any], show: Any) -> None:
+    """Print `found` as JSON, or call what shows it."""
+    if as_json:
+        print(json_of(found))
+    else:
+        show()
+
+
+def print_each(as_json: bool, results: list[dict[str, Any]]) -> None:
+    """Print one view's result as the object itself, several as a list of them."""
+    if as_json:
+        found: Any = results[0] if len(results) == 1 else {"views": results}
+        print(json_of(found))
+        return
+    for result in results:
+        print_lines(["  ".join(f"{name} {text_of(value)}" for name, value in result.items())])
+
+
+def json_of(found: Any) -> str:
+    """Return the value as JSON of one line, which a terminal can be shown too."""
+    return visible_json(json.dumps(found, default=text_of, ensure_ascii=False))
+
+
+def text_of(value: Any) -> str:
+    """Return a value as JSON and lines hold it: times as `2026-11-21T10:05:00Z`."""
+    return iso(value) if hasattr(value, "tzinfo") else str(value)

@@ -1,0 +1,148 @@
+"""What the commands print for people: a line per batch, tables, a key's values over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from tidemill.cli.output.terminal import Part, console, line, padded
+from tidemill.config.settings import iso
+from tidemill.lake.visible_text import visible
+
+if TYPE_CHECKING:
+    from tidemill.config.pipeline_file import PipelineDefinition
+    from tidemill.config.settings import Place
+    from tidemill.lake.batches import BatchRow
+    from tidemill.operations.maintenance import Done
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+class Show:
+    """Prints to the terminal; `quiet` prints nothing (for --json)."""
+
+    def __init__(self, *, quiet: bool):
+        """Print to stdout, unless quiet."""
+        self._console = console(quiet=quiet)
+        self._cleaned: dict[str, int] = {}
+
+    def say(self, *parts: Part) -> None:
+        """Print a line of texts, each as it is or, in a pair, in a style of ours."""
+        self._console.print(line(*parts))
+
+    def opening(self, definition: PipelineDefinition, place: Place) -> None:
+        """Print what is about to run."""
+        self.say(
+            (definition.pipeline, "bold"),
+            f"  {definition.source.kind} -> {place}, clock {definition.clock}",
+        )
+
+    def batches(self, rows: Sequence[BatchRow]) -> None:
+        """Print a line for each refresh, with what clean refused since the last one."""
+        for row in rows:
+            if row.query == "clean":
+                for name, value in row.counts.items():
+                    self._cleaned[name] = self._cleaned.get(name, 0) + value
+                self._cleaned_seconds(row)
+            elif row.query in {"feature", "refresh"}:
+                self.say(*self._line(row))
+                self._cleaned = {}
+            elif row.query == "maintain":
+                self.say(f"maintain      {_steps(row.seconds)}")
+
+    def _cleaned_seconds(self, row: BatchRow) -> None:
+        total = self._cleaned.get("milliseconds", 0) + round(row.seconds.get("clean", 0) * 1000)
+        self._cleaned["milliseconds"] = total
+
+    def _line(self, row: BatchRow) -> tuple[Part, Part]:
+        cleaned, counts = self._cleaned, row.counts
+        steps = {**row.seconds}
+        if cleaned.get("milliseconds"):
+            steps = {"clean": cleaned["milliseconds"] / 1000, **steps}
+        seconds = _steps(steps)
+        as_of = f"{row.as_of:%m-%d %H:%M}" if row.as_of else "-"
+        told = (
+            f"{row.query:>7} {row.batch:>3}  as_of {as_of}  "
+            f"events {counts.get('events', 0):>7,}  "
+            f"refused {cleaned.get('quarantined', 0):>5,}  "
+            f"duplicates {cleaned.get('duplicates', 0):>5,}  "
+            f"buckets {counts.get('buckets', 0):>7,}  "
+            f"keys changed {counts.get('keys_changed', 0):>7,}   "
+        )
+        return told, (seconds, "dim")
+
+    def done(self, step: Done) -> None:
+        """Print what a step of upkeep came to."""
+        self.say(
+            f"{step.action:<9} {step.table:<24} {step.reason}: {step.result}   ",
+            (f"{step.seconds:.1f}s", "dim"),
+        )
+
+    def summary(self, found: Mapping[str, Any]) -> None:
+        """Print a run's totals."""
+        told = {name: value for name, value in found.items() if name != "seconds"}
+        texts = (f"{name.replace('_', ' ')} {_plain(value)}" for name, value in told.items())
+        self.say(("done", "bold"), f"  {', '.join(texts)} in {found['seconds']:.0f} s")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Print rows as a table, or each row as a block where the terminal is too narrow for it."""
+        columns = [visible(name) for name in columns]
+        texts = [[visible(_plain(value)) for value in row] for row in rows]
+        widths = [max(map(cell_len, cells)) for cells in zip(columns, *texts, strict=True)]
+        if sum(widths) + 2 * len(widths) > self._console.width and self._console.is_terminal:
+            self._blocks(columns, texts)
+            return
+        numeric = [
+            any(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))
+        ]
+        for row in [columns, *texts]:
+            cells = (
+                padded(cell, width, right=right)
+                for cell, width, right in zip(row, widths, numeric, strict=True)
+            )
+            self.say("  ".join(cells).rstrip())
+
+    def _blocks(self, columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
+        width = max(map(cell_len, columns))
+        for row in texts:
+            for column, text in zip(columns, row, strict=True):
+                self.say(f"{padded(column, width)}  {text}")
+            self.say()
+
+    def checks(self, found: Sequence[Mapping[str, Any]]) -> None:
+        """Print what the doctor found, with the fix where something is wrong."""
+        for check in found:
+            mark = ("ok  ", "green") if check["ok"] else ("fix ", "red")
+            self.say(mark, f" {check['name']}: {check['found']}")
+            if not check["ok"]:
+                self.say(f"     expected {check['expected']}; {check['fix']}")
+
+    def plot(
+        self, title: str, series: Mapping[str, Sequence[int]], times: Sequence[datetime]
+    ) -> None:
+        """Print each series as a row of bars over the same times, its largest value behind it."""
+        self.say((title, "bold"), f"  {iso(times[0])} .. {iso(times[-1])}")
+        width = max(map(len, series))
+        for name, values in series.items():
+            self.say(f"  {name:<{width}} |{bars(values)}| max {max(values)}")
+
+
+def bars(values: Sequence[int]) -> str:
+    """Return a bar for each value, the largest one full height; 0 is a blank."""
+    top = max(values) or 1
+    return "".join(_BARS[-(-value * (len(_BARS) - 1) // top)] for value in values)
+
+
+def _steps(seconds: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.1f}s" for name, value in seconds.items())
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "" if value is None else str(value)

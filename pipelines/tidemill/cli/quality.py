@@ -1,0 +1,233 @@
+"""Commands that check: quality, and quarantine with what becomes of refused records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.cli.options import (
+    Catalog,
+    Json,
+    Memory,
+    PipelineName,
+    Root,
+    Schema,
+    Verbose,
+    Wait,
+    example,
+    opening_of,
+)
+from tidemill.cli.output.results import print_one, showing, text_of
+from tidemill.cli.output.terminal import print_lines
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place, instant
+from tidemill.errors import UsageError
+
+commands = typer.Typer()
+quarantine = typer.Typer(
+    help="Refused records: list them, show one, send repaired ones through again.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+commands.add_typer(
+    quarantine, name="quarantine", epilog=example("tidemill quarantine list engagement")
+)
+RecordId = Annotated[str, typer.Argument(help="The record's record_id.")]
+
+
+@commands.command(epilog=example("tidemill quality engagement --docs ./docs-of-today"))
+def quality(
+    pipeline: PipelineName,
+    docs: Annotated[
+        Path | None, typer.Option(help="Where to write Data Docs.  [default: <root>/_quality/docs]")
+    ] = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Check events, buckets and gold against the quality file; exit 1 when a check fails."""
+    definition = load(pipeline)
+    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    from tidemill.pipeline.connection import read_lake
+    from tidemill.quality.expectations import gx
+    from tidemill.quality.gate import gate
+
+    gx()
+    lake = read_lake(opening, definition)
+    found = gate(lake, opening.clock, docs, opening.wait)
+    print_one(as_json, found, lambda: _tell(found))
+    if not found["ok"]:
+        raise typer.Exit(1)
+
+
+def _tell(found: dict[str, Any]) -> None:
+    """Print the checks that failed, and how many did not."""
+    show = showing(False)
+    wrong = [check for check in found["checks"] if not check["ok"]]
+    for check in wrong:
+        show.say(("failed", "red"), f"  {check['table']}  {check['check']}: {check['found']}")
+        show.say(f"        expected {check['expected']}")
+        for one in check["examples"]:
+            show.say("        " + ", ".join(f"{name} {value}" for name, value in one.items()))
+    good = len(found["checks"]) - len(wrong)
+    show.say(f"{found['pipeline']}: {good} checks passed, {len(wrong)} failed")
+    if found["docs"]:
+        show.say(f"Data Docs: {found['docs']}")
+
+
+@quarantine.command("list", epilog=example("tidemill quarantine list engagement --reason missing"))
+def list_(
+    pipeline: PipelineName,
+    since: Annotated[
+        str | None, typer.Option(help="Only records that came since a time, UTC.")
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Only this reason: missing:gti, or missing for any field.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the open ones into a file, to repair and replay.")
+    ] = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Say why records were refused: each reason with its records, open and replayed."""
+    from tidemill.quality import quarantine as refusals
+
+    after = instant(since, where="--since") if since is not None else None
+    lake = _reading(pipeline, root, catalog, schema, memory, verbose)
+    found = refusals.listed(lake, after, reason)
+    if out is not None:
+        found["out"] = str(out)
+        found["written"] = refusals.export(lake, out, after, reason)
+    print_one(as_json, found, lambda: _tell_listed(found))
+
+
+@quarantine.command(epilog=example("tidemill quarantine show engagement RECORD_ID"))
+def show(
+    pipeline: PipelineName,
+    record_id: RecordId,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Show a refused record: payload, position, reasons, batch."""
+    from tidemill.quality import quarantine as refusals
+
+    lake = _reading(pipeline, root, catalog, schema, memory, verbose)
+    found = refusals.shown(lake, record_id)
+    print_one(as_json, found, lambda: _tell_shown(found))
+
+
+@quarantine.command(
+    epilog=example("tidemill quarantine replay engagement --ids ID --set event_type=view")
+)
+def replay(
+    pipeline: PipelineName,
+    file: Annotated[
+        Path | None, typer.Argument(help="JSON lines, each a record_id and its raw_payload.")
+    ] = None,
+    ids: Annotated[str | None, typer.Option(help="Instead of a file: record_ids, a,b,c.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="With --ids: FIELD=VALUE; may be repeated.")
+    ] = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    wait: Wait = "10s",
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Send repaired records through again, once; exit 1 when one would be refused again."""
+    from tidemill.operations import replay as replaying
+    from tidemill.pipeline.connection import open_lake
+
+    definition = load(pipeline)
+    said = _said(file, ids, setting or [])
+    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    repaired = replaying.from_file(file) if file else []
+    with open_lake(opening, definition, f"tidemill quarantine replay {pipeline}") as lake:
+        if ids is not None:
+            repaired = replaying.by_ids(lake, _ids(ids), said)
+        found = replaying.replay(lake, repaired, opening.clock)
+    print_one(as_json, found, lambda: _tell_replayed(found))
+    if found["refused"]:
+        raise typer.Exit(1)
+
+
+def _reading(
+    pipeline: str,
+    root: Path | None,
+    catalog: str | None,
+    schema: str | None,
+    memory: str,
+    verbose: bool,
+) -> Any:
+    """Return the pipeline's lake for reading."""
+    from tidemill.pipeline.connection import read_lake
+
+    definition = load(pipeline)
+    place = Place.resolve(root, catalog, schema)
+    return read_lake(opening_of(place, "0s", memory, verbose, existing=True), definition)
+
+
+def _ids(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _said(file: Path | None, ids: str | None, setting: list[str]) -> dict[str, str]:
+    """Return what --set says; refuse a replay of nothing, or of two things."""
+    if (file is None) == (ids is None):
+        raise UsageError("a replay is of a file or of ids", expected="FILE, or --ids a,b,c")
+    if ids is not None and not _ids(ids):
+        raise UsageError("names no record", where="--ids", expected="--ids a,b,c")
+    if file is not None and setting:
+        raise UsageError("--set goes with --ids", expected="the fields in the file")
+    pairs = [text.partition("=") for text in setting]
+    for text, (name, equals, _) in zip(setting, pairs, strict=True):
+        if not (name and equals):
+            raise UsageError(f"{text!r} sets nothing", where="--set", expected="FIELD=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _tell_listed(found: dict[str, Any]) -> None:
+    show = showing(False)
+    show.say(
+        f"{found['records']:,} refused, {found['open']:,} open, {found['replayed']:,} replayed"
+    )
+    if found["reasons"]:
+        columns = list(found["reasons"][0])
+        show.table(columns, [list(row.values()) for row in found["reasons"]])
+    if "out" in found:
+        show.say(f"{found['written']:,} open records are in {found['out']}")
+
+
+def _tell_shown(found: dict[str, Any]) -> None:
+    width = max(map(len, found))
+    told = {n: ", ".join(v) if isinstance(v, list) else text_of(v) for n, v in found.items()}
+    print_lines(f"{name:<{width}}  {text}" for name, text in told.items())
+
+
+def _tell_replayed(found: dict[str, Any]) -> None:
+    show = showing(False)
+    show.say(
+        f"{found['landed']} landed, {found['already']} landed before, "
+        f"{len(found['refused'])} would be refused again"
+    )
+    for row in found["refused"]:
+        show.say(f"  {row['record_id']}: {', '.join(row['reasons'])}")
+    if found["landed"]:
+        show.say(f"The next `tidemill run {found['pipeline']}` takes them in.")

@@ -1,0 +1,86 @@
+"""The command that asks SQL of a lake: query."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.options import Catalog, Json, Memory, Root, Schema, Verbose, example, opening_of
+from tidemill.cli.output.results import json_of, showing
+from tidemill.cli.output.terminal import print_lines, print_text
+from tidemill.config.pipeline_file import load, shipped
+from tidemill.config.settings import Place
+
+commands = typer.Typer()
+
+
+@commands.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
+def query(
+    sql: Annotated[
+        str | None, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.  [default: --file]")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", help="A file of SQL, or a question of sql/adhoc such as trending."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="table, csv, json or plot.  [default: by --output, table]"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="The file to write; a plot's is .svg, .png or .html."),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="plot: line, area, bar, point or heat.  [default: by what x holds]"),
+    ] = None,
+    x: Annotated[
+        str | None, typer.Option("--x", help="plot: a column.  [default: the first]")
+    ] = None,
+    y: Annotated[
+        list[str] | None,
+        typer.Option("--y", help="plot: a column of numbers, or several.  [default: all]"),
+    ] = None,
+    color: Annotated[
+        str | None, typer.Option("--color", help="plot: the column that gives the colors.")
+    ] = None,
+    pipeline: Annotated[
+        str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
+    ] = None,
+    root: Root = None,
+    catalog: Catalog = None,
+    schema: Schema = None,
+    as_json: Json = False,
+    memory: Memory = "2g",
+    verbose: Verbose = False,
+) -> None:
+    """Ask SQL of the lake; tables are named plainly. Answer with a table, CSV, JSON or a plot."""
+    from tidemill.query import export, questions
+
+    wished = export.Form.wished(form, as_json, output, kind, x, y or (), color)
+    question = questions.asked(sql, file)
+    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
+    definitions = [load(name) for name in ([pipeline] if pipeline else shipped())]
+    answer = questions.ask(opening, definitions, question)
+    columns, rows = answer["columns"], answer["rows"]
+    if wished.format == "table":
+        showing(False).table(columns, rows)
+        return
+    if wished.format == "plot":
+        title = Path(file).stem.replace("_", " ") if file else ""
+        print_lines([f"wrote {export.drawn(wished, answer, title)}"])
+        return
+    if wished.format == "csv":
+        text = export.as_csv(columns, rows)
+    else:
+        text = json_of(answer) + "\n"
+    if wished.output:
+        print_lines([f"wrote {export.write(text, wished.output)}"])
+    elif sys.stdout.isatty():
+        print_text(text.replace("\r\n", "\n"))
+    else:
+        print(text, end="")

@@ -1,0 +1,1 @@
+"""What a person writes: settings, pipeline files, quality files."""

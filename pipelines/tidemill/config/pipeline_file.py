@@ -1,0 +1,289 @@
+"""A pipeline as its file declares it: a source, a clock, triggers, and the views to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from tidemill.config import quality_file
+from tidemill.config.quality_file import Rules
+from tidemill.config.yaml_loader import Declared, Words, compose, explained
+from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.ring_buffer import Shape
+from tidemill.features.suggestions import did_you_mean
+from tidemill.features.types import Duration, Identifier, Size
+from tidemill.features.validation import Misdeclared
+from tidemill.features.view import FeatureView
+from tidemill.features.windows import duration
+from tidemill.sources.generator.kinds import ENGAGEMENT, KINDS
+
+SHIPPED = Path(__file__).parent / "shipped"
+LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
+Mode = Literal["recompute", "incremental", "auto"]
+ENGINES = ("buckets", "stateful")
+
+
+def _is_engine(text: str) -> str:
+    if text not in ENGINES:
+        raise ValueError(f"unknown engine {text!r}{did_you_mean(text, ENGINES)}")
+    return text
+
+
+def _is_kind(text: str) -> str:
+    if text not in KINDS:
+        raise ValueError(f"unknown events {text!r}{did_you_mean(text, KINDS)}")
+    return text
+
+
+Engine = Annotated[str, AfterValidator(_is_engine), WithJsonSchema({"enum": [*ENGINES]})]
+Quality = Annotated[
+    Rules,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "description": "the file of its rules, NAME.quality.yml",
+            "pattern": "ya?ml$",
+        }
+    ),
+]
+Events = Annotated[str, AfterValidator(_is_kind), WithJsonSchema({"enum": [*KINDS]})]
+
+
+class FilesSource(Declared):
+    """New files in a folder, JSON lines or Parquet."""
+
+    kind: Literal["files"]
+    input: str | None = None
+
+
+class GeneratorSource(Declared):
+    """Made-up events of one kind: the same seed and start give the same events."""
+
+    kind: Literal["generator"]
+    events: Events = ENGAGEMENT
+    seed: int = 7
+    rate: int = Field(default=500, ge=1, le=1_000_000)
+    minutes: int = Field(default=1560, ge=1)
+    minutes_per_batch: int = Field(default=130, ge=1)
+    start: AwareDatetime | None = None
+
+
+class Triggers(Declared):
+    """How often each query looks for new rows; `state` is the stateful engine's."""
+
+    land: Duration = "30s"
+    clean: Duration = "30s"
+    feature: Duration = "60s"
+    state: Duration = "30s"
+
+
+class Maintenance(Declared):
+    """Upkeep between the batches of a continuous run: how often, and how long files that the newest
+    version of a table no longer names are kept, for readers of its history."""
+
+    every: Duration = "1h"
+    retention: Duration = "7d"
+
+    @model_validator(mode="after")
+    def _check(self) -> Maintenance:
+        if duration(self.retention) < LEAST_RETENTION:
+            raise ValueError(f"retention {self.retention} is too short: at least 7d")
+        return self
+
+
+class PipelineDefinition(Declared):
+    """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features` ...
+
+    A batch of `land` reads at most `max_files_per_trigger` files; of a generator at most
+    `max_offsets_per_trigger` records, in whole minutes, at least one. A batch of `clean` or
+    `feature` reads at most so many files of its table, and ends with the file that brings it to
+    `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
+    the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
+    """
+
+    pipeline: Identifier
+    source: Annotated[FilesSource | GeneratorSource, Field(discriminator="kind")]
+    clock: Literal["event", "wall"] = "event"
+    triggers: Triggers = Triggers()
+    engine: Engine = "buckets"
+    refresh: Mode = "auto"
+    max_files_per_trigger: int = Field(default=1000, ge=1)
+    max_bytes_per_trigger: Size = "128m"
+    max_offsets_per_trigger: int | None = Field(default=None, ge=1)
+    history: Duration = "400d"
+    maintenance: Maintenance | None = Maintenance()
+    quality: Quality = Field(default_factory=Rules)
+    views: tuple[FeatureView, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> PipelineDefinition:
+        first = self.views[0]
+        names = [view.name for view in self.views]
+        if len(set(names)) < len(names):
+            raise ValueError(f"a view is declared twice: {', '.join(names)}")
+        for view in self.views:
+            if (view.event_time, view.event_schema) != (first.event_time, first.event_schema):
+                raise ValueError(
+                    f"views {first.name} and {view.name} read the same events, but declare another "
+                    "event_time or schema"
+                )
+            self._check_history(view)
+            if view.source not in (None, self.pipeline):
+                raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
+        quality_file.check(self.quality, first)
+        if self.engine == "stateful":
+            self._check_stateful()
+        return self
+
+    def _check_history(self, view: FeatureView) -> None:
+        if view.horizon > self.kept:
+            longest = view.windows[0]
+            features = (n for n, f in enumerate(view.features) if longest in f.windows)
+            path = ("views", self.views.index(view), "features", next(features))
+            said = "history" in self.model_fields_set
+            message = f"history {self.history} is shorter than {longest.text}"
+            raise Misdeclared(message, *(() if said else path))
+
+    def _check_stateful(self) -> None:
+        if self.refresh != "auto":
+            raise ValueError(
+                f"refresh: {self.refresh} cannot be done from state; leave it out, or take "
+                "engine: buckets"
+            )
+        for view in self.views:
+            Shape.of(view)
+
+    @property
+    def events(self) -> FeatureView:
+        """The view whose schema and event time all views share."""
+        return self.views[0]
+
+    @property
+    def kept(self) -> timedelta:
+        """How old an event may be when it arrives, and how long its buckets are kept."""
+        return duration(self.history)
+
+    def kept_of(self, view: FeatureView) -> timedelta:
+        """Return how long the buckets of a view are kept: not longer than its own `history`."""
+        return min(self.kept, view.kept)
+
+    def scales(self) -> dict[str, int]:
+        """Return, for each double that a view adds up, the most digits kept after the point."""
+        each = [view.scales() for view in self.views]
+        names = dict.fromkeys(name for found in each for name in found)
+        return {name: max(found.get(name, 0) for found in each) for name in names}
+
+    def known_values(self) -> dict[str, tuple[str, ...]]:
+        """Return the values an event may have, of the columns that every view splits by."""
+        each = [view.known_values() for view in self.views]
+        shared = [column for column in each[0] if all(column in known for known in each)]
+        return {
+            column: tuple(dict.fromkeys(value for known in each for value in known[column]))
+            for column in shared
+        }
+
+    def allowed_values(self) -> dict[str, tuple[str, ...]]:
+        """Return the values that each field may have: those that its rule names, else those known
+        of it; a field that is not there may have any."""
+        said = {name: rule.allowed for name, rule in self.quality.fields.items() if rule.allowed}
+        return {**self.known_values(), **said}
+
+    def overridden(self, said: Mapping[str, Any]) -> PipelineDefinition:
+        """Return the definition with other values for some of its words, checked as a file's
+        are."""
+        try:
+            return PipelineDefinition.model_validate({**dict(self), **said})
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(step) for step in first["loc"])
+            message = first["msg"].removeprefix("Value error, ")
+            if first["type"] != "value_error":
+                message = f"{message}, found {first['input']!r}"
+            raise UsageError(message, where=place) from error
+
+    def view(self, name: str) -> FeatureView:
+        """Yield the view called `name`."""
+        for view in self.views:
+            if view.name == name:
+                return view
+        hint = did_you_mean(name, [view.name for view in self.views])
+        raise DefinitionError(f"unknown view {name!r}{hint}")
+
+
+def shipped() -> list[str]:
+    """Return the names of the pipelines that come with Tidemill."""
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
+def declaring(view: str, pipeline: str | None = None) -> PipelineDefinition:
+    """Return the pipeline that declares the view called `view`: the one given, else a shipped
+    one."""
+    if pipeline:
+        definition = load(pipeline)
+        definition.view(view)
+        return definition
+    known: dict[str, PipelineDefinition] = {}
+    for definition in map(load, shipped()):
+        known = {**{one.name: definition for one in definition.views}, **known}
+    if view not in known:
+        hint = did_you_mean(view, known)
+        raise DefinitionError(
+            f"unknown view {view!r}{hint}", expected="a shipped view, or --pipeline FILE"
+        )
+    return known[view]
+
+
+def load(pipeline: str) -> PipelineDefinition:
+    """Return the pipeline called `pipeline`: a shipped name, or the path of a YAML file."""
+    if pipeline in shipped():
+        return read(SHIPPED / f"{pipeline}.yaml")
+    path = Path(pipeline)
+    if path.suffix not in {".yaml", ".yml"}:
+        raise DefinitionError(
+            f"unknown pipeline {pipeline!r}{did_you_mean(pipeline, shipped())}",
+            expected="a shipped name or the path of a .yaml file",
+        )
+    if not path.is_file():
+        raise DefinitionError("there is no such file", where=str(path), expected="a pipeline file")
+    return read(path)
+
+
+def read(path: Path) -> PipelineDefinition:
+    """Return the pipeline that the file at `path` declares, with the rules of its quality file;
+    errors name file, line and field."""
+    tree = compose(path, "pipeline", "pipeline: NAME ...")
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        said = data.pop("quality", None)
+        definition = PipelineDefinition.model_validate(data)
+    except ValidationError as error:
+        raise explained(path, tree, error, _WORDS) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise DefinitionError(f"no YAML: {error}", where=str(path)) from error
+    named = quality_file.name_of(said, path, tree)
+    found = quality_file.beside(path, named)
+    if found is None:
+        return definition
+    return definition.overridden({"quality": quality_file.read(found, definition.events)})
+
+
+_WORDS: Words = {
+    "": PipelineDefinition,
+    "source.files": FilesSource,
+    "source.generator": GeneratorSource,
+    "triggers": Triggers,
+    "maintenance": Maintenance,
+    "views": FeatureView,
+}

@@ -1,0 +1,137 @@
+"""A file of declared words: YAML read strictly, and each mistake told with its line and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tidemill.errors import DefinitionError
+from tidemill.features.suggestions import did_you_mean
+
+LARGEST_FILE = 256 * 1024
+DEEPEST = 50  # lists and mappings inside one another
+Loc = tuple[int | str, ...]
+Words = Mapping[str, type[BaseModel]]  # the model of the words below a path; "" is the file's own
+
+
+class Declared(BaseModel):
+    """Words of a file: frozen, and unknown ones are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+def compose(path: Path, what: str, begins: str) -> yaml.Node:
+    """Return the file as nodes with lines; refuse what YAML would hide: twice-named words, aliases,
+    tags."""
+    try:
+        text = path.read_bytes()[: LARGEST_FILE + 1].decode("utf-8")
+        if len(text) > LARGEST_FILE:
+            raise DefinitionError(f"is too large for a {what} file", where=str(path))
+        _refuse_what_hides(path, yaml.parse(text, Loader=yaml.SafeLoader))
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"cannot be read: {error}", where=str(path)) from error
+    except yaml.YAMLError as error:
+        raise DefinitionError(
+            f"no YAML: {' '.join(str(error).split())}", where=str(path)
+        ) from error
+    if not isinstance(tree, yaml.MappingNode):
+        raise DefinitionError(f"holds no {what}", where=str(path), expected=begins)
+    for twice in _twice(tree):
+        raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{_line(twice)}")
+    return tree
+
+
+def _refuse_what_hides(path: Path, events: Iterable[yaml.Event]) -> None:
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        tag, where = getattr(event, "tag", None), f"{path}:{_line(event)}"
+        if isinstance(event, yaml.AliasEvent):
+            raise DefinitionError("YAML aliases (*name) are not taken", where=where)
+        if tag:
+            raise DefinitionError(f"YAML tags ({tag}) are not taken", where=where)
+        if depth > DEEPEST:
+            raise DefinitionError("is nested too deeply", where=where)
+
+
+def _line(part: yaml.Node | yaml.Event) -> int:
+    """Return the line on which a part of the file begins, from 1."""
+    return part.start_mark.line + 1 if part.start_mark else 0
+
+
+def _twice(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    children = node.value if isinstance(node, yaml.CollectionNode) else []
+    seen: set[str] = set()
+    for child in children:
+        key, value = child if isinstance(child, tuple) else (None, child)
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                yield key
+            seen.add(key.value)
+        yield from _twice(value)
+
+
+def _path(error: Any) -> tuple[str | int, ...]:
+    """Return the steps from where pydantic saw an error to what is wrong."""
+    return getattr(error.get("ctx", {}).get("error"), "path", ())
+
+
+@dataclass(frozen=True)
+class _Place:
+    node: yaml.Node
+    field: str
+
+
+def explained(path: Path, tree: yaml.Node, error: ValidationError, words: Words) -> DefinitionError:
+    """Return the first of pydantic's complaints with its line and, for an unknown word, the
+    nearest."""
+    first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    loc = (*first["loc"], *_path(first))
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        message = f"unknown word{_nearest(first['loc'], words)}"
+    elif first["type"] not in {"value_error", "missing"}:
+        message = f"{message}, found {first['input']!r}"
+    return misplaced(path, tree, loc, message)
+
+
+def misplaced(path: Path, tree: yaml.Node, loc: Loc, message: str) -> DefinitionError:
+    """Return the error of what `loc` leads to, with its line."""
+    place = _find(tree, loc)
+    line = _line(place.node)
+    where = f"{path}:{line}: {place.field}" if place.field else f"{path}:{line}"
+    return DefinitionError(message, where=where)
+
+
+def _find(tree: yaml.Node, loc: Loc) -> _Place:
+    """Return the deepest node that `loc` leads to; steps that are no keys (union tags) are passed
+    over."""
+    node, field = tree, ""
+    for step in loc:
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            field = f"{field}[{step}]"
+        elif isinstance(node, yaml.MappingNode):
+            found = [pair for pair in node.value if pair[0].value == step]
+            field = (
+                f"{field}.{step}" if field and (found or step is loc[-1]) else field or str(step)
+            )
+            if found:
+                key, value = found[0]
+                node = value if isinstance(value, yaml.CollectionNode) else key
+    return _Place(node, field)
+
+
+def _nearest(loc: Loc, words: Words) -> str:
+    above = [str(step) for step in loc[:-1] if isinstance(step, str)]
+    near = (".".join(above[:1]) + ".*", ".".join(above))
+    model: Any = next((words[path] for path in reversed(near) if path in words), words[""])
+    names = [info.alias or name for name, info in model.model_fields.items()]
+    return f" {loc[-1]!r}{did_you_mean(str(loc[-1]), names)}"

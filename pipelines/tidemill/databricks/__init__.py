@@ -1,0 +1,1 @@
+"""Databricks: the bundle read offline, and dbx."""

@@ -1,0 +1,1 @@
+"""Delta tables, and what makes them trustworthy."""

@@ -1,0 +1,249 @@
+"""What each batch did, told from the tables' own ledgers.
+
+    bronze    STREAMING UPDATE ─► land      records
+    events    clean's append   ─► clean     accepted, refused by reason, duplicates, how late
+    gold      MERGE            ─► feature   buckets, keys, rows merged (refresh: no new batch)
+    checkpoints' offsets ───────► backlog   rows that the batch left waiting
+
+Nothing is counted in the batch functions themselves (on Spark Connect they run in another process).
+Only names and commits are needed, so another process tells the same of a folder without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from tidemill.lake.checkpoints import Checkpoint
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.ledger import RECENT, Commit
+
+Versions = Mapping[str, int]
+COUNTS = ("events", "accepted", "quarantined", "duplicates", "buckets", "keys_changed")
+MERGED = {
+    "inserted": "numTargetRowsInserted",
+    "updated": "numTargetRowsUpdated",
+    "deleted": "numTargetRowsDeleted",
+    "copied": "numTargetRowsCopied",
+}
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """One row of `tidemill_batches`."""
+
+    query: str
+    generation: str
+    batch: int
+    committed_at: datetime
+    version: int
+    view: str | None = None
+    as_of: datetime | None = None
+    ledger: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
+    late_seconds: int | None = None
+    late_most: int | None = None
+    merged: Mapping[str, int] = field(default_factory=dict)
+    backlog: int | None = None
+    overflowed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def freshness(self) -> int | None:
+        """Seconds from as_of to the commit: how old the features were when they could be read."""
+        return round((self.committed_at - self.as_of).total_seconds()) if self.as_of else None
+
+
+class Reader(ledger.Reader, Protocol):
+    """Who can read a table's commits, and tell whether it has any."""
+
+    def is_as_made(self, table: str) -> bool:
+        """Return whether nothing was committed since the table was made; False says nothing."""
+
+
+@dataclass
+class Remembering:
+    """Reads each table's commits once: in a catalog that is a query."""
+
+    reader: Reader
+    known: dict[str, list[Commit]] = field(default_factory=dict)
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Return the table's newest commits, as they were when it was asked first."""
+        known = self.known.get(table, [])
+        if not known or (known[-1].version > 0 and (limit is None or len(known) < limit)):
+            known = self.known[table] = self.reader.commits(table, limit)
+        return known[:limit]
+
+    def is_as_made(self, table: str) -> bool:
+        """Return whether nothing was committed since the table was made."""
+        return table not in self.known and self.reader.is_as_made(table)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A pipeline's tables by name, its checkpoints, and who reads the commits."""
+
+    pipeline: str
+    views: tuple[str, ...]
+    reader: Reader
+    checkpoints: Path
+
+    @property
+    def bronze(self) -> str:
+        """The name of the table of records."""
+        return f"{self.pipeline}_bronze"
+
+    @property
+    def events(self) -> str:
+        """The name of the table of events."""
+        return f"{self.pipeline}_events"
+
+    @property
+    def told_by(self) -> list[str]:
+        """The names of the tables whose commits tell of batches."""
+        return [self.bronze, self.events, *(f"{view}_features" for view in self.views)]
+
+    def table(self, query: str, view: str | None) -> str:
+        """Return the name of the table that tells of a query's batches."""
+        return {"land": self.bronze, "clean": self.events}.get(query, f"{view}_features")
+
+    def checkpoint(self, query: str) -> Checkpoint:
+        """Return a query's checkpoint, to be read."""
+        return Checkpoint(query, self.checkpoints / f"{self.pipeline}_{query}", "")
+
+    def newer(self, table: str, after: int) -> list[Commit]:
+        """Return the table's commits after a version, oldest first."""
+        if self.reader.is_as_made(table):
+            return []
+        found = self.reader.commits(table)
+        if len(found) == RECENT and found[-1].version > after + 1:
+            found = self.reader.commits(table, found[0].version - after)
+        return sorted((c for c in found if c.version > after), key=lambda c: c.version)
+
+
+def since(flow: Flow, after: Versions) -> list[BatchRow]:
+    """Return what was committed after the versions given, table by table, oldest first."""
+    flow = replace(flow, reader=Remembering(flow.reader))
+    rows = [*_land(flow, after), *_clean(flow, after)]
+    for view in flow.views:
+        rows += _feature(flow, view, after)
+    return rows
+
+
+def seen(flow: Flow, rows: Sequence[BatchRow], before: Versions) -> dict[str, int]:
+    """Return the versions up to which `rows` tell, for the next call of `since`."""
+    newest = dict(before)
+    for row in rows:
+        name = flow.table(row.query, row.view)
+        newest[name] = max(newest[name], row.version)
+    return newest
+
+
+def waiting(flow: Flow, query: str, batch: int | None = None, at: datetime | None = None) -> int:
+    """Return how many rows wait for `clean` or `feature`, or waited after a batch at a time.
+
+    They are the rows of the commits that the checkpoint's offsets have not come to; a commit that
+    was read in part counts whole.
+    """
+    source = flow.bronze if query == "clean" else flow.events
+    read_to = flow.checkpoint(query).read_to(batch)
+    commits = flow.newer(source, (read_to or 0) - 1)
+    return sum(_rows(commit) for commit in commits if at is None or commit.at <= at)
+
+
+def _rows(commit: Commit) -> int:
+    """Return the rows that a commit brings to the query behind it."""
+    if commit.operation == "STREAMING UPDATE":
+        return commit.metric("numOutputRows")
+    told = commit.ledger or {}
+    return int(told.get("accepted", 0)) if ledger.UPKEEP not in told else 0
+
+
+def _waited(flow: Flow, query: str, told: Mapping[str, Any], commit: Commit) -> int | None:
+    """Return the backlog that a batch left; None where its checkpoint no longer tells."""
+    checkpoint, batch = flow.checkpoint(query), int(told["batch"])
+    known = checkpoint.identity().get("generation") == told["generation"]
+    if not known or checkpoint.read_to(batch) is None:
+        return None
+    return waiting(flow, query, batch, commit.at)
+
+
+def _land(flow: Flow, after: Versions) -> Iterator[BatchRow]:
+    generation = str(flow.checkpoint("land").identity().get("generation", ""))
+    for commit in flow.newer(flow.bronze, after[flow.bronze]):
+        if commit.operation == "STREAMING UPDATE":
+            counts = {"events": commit.metric("numOutputRows")}
+            batch = int(commit.parameters["epochId"])
+            yield BatchRow("land", generation, batch, commit.at, commit.version, counts=counts)
+
+
+def _clean(flow: Flow, after: Versions) -> Iterator[BatchRow]:
+    for commit in flow.newer(flow.events, after[flow.events]):
+        if commit.ledger:
+            told = commit.ledger
+            names = ("events", "accepted", "quarantined", "duplicates")
+            yield BatchRow(
+                "clean",
+                told["generation"],
+                int(told["batch"]),
+                commit.at,
+                commit.version,
+                counts={name: int(told[name]) for name in names},
+                seconds=told["seconds"],
+                refused=told.get("refused", {}),
+                late=told.get("late", {}),
+                late_seconds=told.get("late_seconds"),
+                late_most=told.get("late_most"),
+                backlog=_waited(flow, "clean", told, commit),
+            )
+
+
+def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
+    """Yield a row per refresh: `feature` when it took new batches in, `refresh` when it did not."""
+    gold = f"{view}_features"
+    found = [c for c in flow.newer(gold, after[gold]) if c.ledger]
+    appends = _appends(flow, f"{view}_buckets", found)
+    for commit in found:
+        told: Mapping[str, Any] = commit.ledger or {}
+        new = range(told["from_batch"] + 1, told["batch"] + 1)
+        mine = [a for a in appends if a["generation"] == told["generation"] and a["batch"] in new]
+        sums = {name: sum(int(a.get(name, 0)) for a in mine) for name in ("events", "buckets")}
+        merge = {"merge": commit.metric("executionTimeMs") / 1000}
+        yield BatchRow(
+            "feature" if mine else "refresh",
+            told["generation"],
+            told["batch"] if mine else told["refresh"],
+            commit.at,
+            commit.version,
+            view,
+            ledger.instant(told["as_of"]),
+            json.dumps(told),
+            {**(sums if mine else {}), "keys_changed": int(told["changed"])},
+            {**told["seconds"], **merge},
+            merged={name: commit.metric(told_as) for name, told_as in MERGED.items()},
+            backlog=_waited(flow, "feature", told, commit),
+            overflowed=told.get("overflowed", {}),
+        )
+
+
+def _appends(flow: Flow, buckets: str, found: Sequence[Commit]) -> list[Mapping[str, Any]]:
+    """Return the ledgers of the bucket table, as far back as the refreshes found took batches
+    in."""
+    if not found:
+        return []
+    oldest: Mapping[str, Any] = found[0].ledger or {}
+    commits = flow.reader.commits(buckets)
+    told = [c.ledger for c in ledger.appends(commits) if c.ledger]
+    known = any(
+        t["generation"] == oldest["generation"] and t["batch"] <= oldest["from_batch"] for t in told
+    )
+    if len(commits) == RECENT and not known:
+        told = [c.ledger for c in ledger.appends(flow.reader.commits(buckets, None)) if c.ledger]
+    return told

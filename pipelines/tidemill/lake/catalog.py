@@ -1,0 +1,403 @@
+"""The lake: a pipeline's tables by name, in a folder (the default) or in a catalog's schema.
+
+A folder lake is `<root>/<table>` (Delta), `<root>/_checkpoints/<query>` and a marker file with the
+format's version. Opening it registers its tables in the session's catalog under a schema of its own
+and makes that the current schema, so SQL names tables plainly everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import Place
+from tidemill.errors import LakeError
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.checkpoints import Checkpoint
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.ledger import RECENT, Commit
+from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.schema import accepted_values, evolution
+from tidemill.lake.schema.creation import (
+    GENERATION,
+    OWNER,
+    create,
+    difference,
+    make_views,
+    new_generation,
+)
+from tidemill.lake.session import required_settings
+from tidemill.lake.tables import FORMAT, Table
+
+MARKER = "_tidemill.json"
+
+
+@dataclass(frozen=True)
+class Lake:
+    """An open lake of one pipeline.
+
+    `generation` names the set of tables and checkpoints that clean and feature write;
+    `land_generation` the bronze table's. On Spark Connect a batch function runs in another process:
+    the lake goes there without its session, and takes the batch's.
+    """
+
+    spark: SparkSession
+    place: Place
+    pipeline: PipelineDefinition
+    generation: str
+    land_generation: str
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what goes to another process: everything but the session."""
+        return {**vars(self), "spark": None}
+
+    def app_id(self, table: Table) -> str:
+        """Return the Delta transaction's application: pipeline, table and generation."""
+        return f"tidemill:{self.pipeline.pipeline}:{table.name}:{self.generation}"
+
+    def gold_state(self, view: FeatureView) -> ledger.GoldState:
+        """Return where the view's gold table stands."""
+        name = tables.features(view).name
+        return ledger.gold_state(self, name, self.generation, view.definition)
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Return the table's newest commits, newest first; all that are kept when `limit` is None.
+
+        In a folder they are read from the log's own files: a query for them takes 0.2 s and more.
+        """
+        log = self._log(table)
+        return ledger.of_log(log, limit) if log else ledger.commits(self.spark, table, limit)
+
+    def size(self, table: str, version: int) -> int | None:
+        """Return the bytes of a table's version where the lake is a folder and the log tells it."""
+        log = self._log(table)
+        return ledger.size(log, version) if log else None
+
+    def _log(self, table: str) -> Path | None:
+        root = self.place.folder
+        return root and root / table / "_delta_log"
+
+    def checkpoint(self, query: str) -> Checkpoint:
+        """Return the checkpoint of `land`, `clean`, `feature` or a view's state."""
+        name = self.pipeline.pipeline
+        out = f"run `tidemill rebuild {name} --from bronze`"
+        if query == "land":
+            out = "see 'Lost checkpoint of land' in docs/operations.md"
+        return Checkpoint(query, checkpoint_root(self.place) / f"{name}_{query}", out)
+
+    def holds(self, *found: Table) -> bool:
+        """Return whether any of the tables has rows or appends of this generation."""
+        return any(self._holds(table.name) for table in found)
+
+    def tables(self) -> list[Table]:
+        """Return the pipeline's tables in the order of the flow, then the hour buckets where there
+        are."""
+        return [*tables.of(self.pipeline), *self.known(map(tables.hours, self.pipeline.views))]
+
+    def known(self, wanted: Iterable[Table]) -> list[Table]:
+        """Return those of the tables that the session's catalog knows."""
+        return [table for table in wanted if self.spark.catalog.tableExists(table.name)]
+
+    def has(self, table: str) -> bool:
+        """Return whether the lake has a table, without a query where it is a folder."""
+        log = self._log(table)
+        return log.is_dir() if log else self.spark.catalog.tableExists(table)
+
+    def is_as_made(self, table: str) -> bool:
+        """Tell, from the file names of a folder's log and without a query, that nothing was
+        committed since the table was made; False says nothing."""
+        log = self._log(table)
+        return log is not None and ledger.newest_version(log) == 0
+
+    def _holds(self, table: str) -> bool:
+        if self.is_as_made(table):
+            return False
+        recent = self.commits(table)
+        if len(recent) < ledger.RECENT and not any(commit.moves_data for commit in recent):
+            return False
+        appended = ledger.newest_append(self, table, self.generation, recent)
+        return appended is not None or not self.spark.table(table).isEmpty()
+
+
+def checkpoint_root(place: Place) -> Path:
+    """Return the folder of all checkpoints; for a catalog a volume called `checkpoints`, if not
+    given."""
+    if place.catalog and not place.root:
+        return Path(f"/Volumes/{place.catalog}/{place.schema}/checkpoints")
+    return Path(place.root or ".") / "_checkpoints"
+
+
+def prepare_root(place: Place) -> None:
+    """Make the folder of a new lake, or check that the folder is one; needs no Spark."""
+    root = place.folder
+    if root is None:
+        return
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not (root / MARKER).exists():
+            if any(not path.name.startswith(("_tidemill", ".")) for path in root.iterdir()):
+                raise LakeError("holds files, but no lake", where=str(root), expected="--root DIR")
+            (root / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
+        for checksum in root.glob("*/_delta_log/._last_checkpoint.crc"):
+            checksum.unlink()  # another session's, of a file that is going to change
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise LakeError(message, where=str(root), expected="a folder you may write to") from error
+    _check_format(root)
+
+
+def check_root(place: Place) -> None:
+    """Refuse a folder that is no lake; for those who only read."""
+    root = place.folder
+    if root is None:
+        return
+    if not (root / MARKER).is_file():
+        raise LakeError(
+            "is no lake" if root.exists() else "does not exist",
+            where=str(root),
+            expected="--root of a lake that `tidemill demo` or `tidemill run` made",
+        )
+    _check_format(root)
+
+
+def _check_format(root: Path) -> None:
+    try:
+        found = json.loads((root / MARKER).read_text(encoding="utf-8"))["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LakeError("cannot be read as a lake's marker", where=str(root / MARKER)) from error
+    if found != FORMAT:
+        raise LakeError(f"has format {found}", where=str(root), expected=f"format {FORMAT}")
+
+
+def register(spark: SparkSession, place: Place) -> None:
+    """Make the lake's schema the current one, with every table in it known by its plain name.
+
+    SetupError for a session that would read times or numbers otherwise.
+    """
+    required_settings.check(spark)
+    if place.catalog:
+        _use_catalog(spark, place)
+        return
+    root = Path(place.root or ".")
+    schema = f"lake_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    spark.catalog.setCurrentDatabase(schema)
+    for log in sorted(root.glob("*/_delta_log")):
+        if not spark.catalog.tableExists(log.parent.name):
+            spark.catalog.createTable(log.parent.name, path=str(log.parent), source="delta")
+
+
+def _use_catalog(spark: SparkSession, place: Place) -> None:
+    try:
+        spark.catalog.setCurrentCatalog(str(place.catalog))
+        spark.catalog.setCurrentDatabase(str(place.schema))
+    except AnalysisException as error:
+        raise LakeError(
+            "cannot be used: no such schema, or no right to it",
+            where=str(place),
+            expected=f"a schema: `CREATE SCHEMA {place}`, or deploy the bundle, which makes it",
+        ) from error
+
+
+def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Return the pipeline's lake as it is; LakeError when tables are missing or declared
+    otherwise."""
+    check_root(place)
+    register(spark, place)
+    missing = absent_of(spark, pipeline)
+    _refuse_incomplete(spark, place, pipeline, missing)
+    if missing:
+        raise LakeError(
+            f"has no table {missing[0]}",
+            where=str(place),
+            expected=f"a lake of pipeline {pipeline.pipeline!r}: run `tidemill run` first",
+        )
+    if not place.catalog:
+        make_views(spark, pipeline)
+    lake = _opened(spark, place, pipeline)
+    coverage.refuse(pipeline, coverage.late(lake))
+    for view in pipeline.views:
+        _refuse_difference(spark, tables.features(view))
+        evolution.refuse(pipeline.pipeline, evolution.change(spark, view, pipeline))
+    return lake
+
+
+def open_for_writing(
+    spark: SparkSession,
+    place: Place,
+    pipeline: PipelineDefinition,
+    *,
+    filled_from: datetime | None = None,
+    filled: Collection[str] = (),
+) -> Lake:
+    """Return the pipeline's lake, its missing tables made.
+
+    Of a view that is declared otherwise than its tables were made, the buckets are settled when
+    they hold what it needs, and the next refresh writes gold with its new columns; otherwise
+    LakeError says which rebuild is needed. `filled_from`: see `evolution.refuse`. A view whose
+    buckets lack events is refused too (see `coverage`), but for those in `filled`, which the caller
+    fills.
+    """
+    prepare_root(place)
+    register(spark, place)
+    declared = tables.of(pipeline)
+    missing = absent_of(spark, pipeline)
+    _refuse_incomplete(spark, place, pipeline, missing, filled)
+    absent = [table for table in declared if table.name in missing]
+    generation = _shared_generation(spark, pipeline, absent)
+    for table in absent:
+        create(spark, place, pipeline, table, generation)
+    evolution.add_columns(spark, tables.batches())
+    if pipeline.engine == "stateful":
+        _renew_arrivals(spark, place, pipeline, generation)
+    lake = _opened(spark, place, pipeline)
+    late = coverage.late(lake)
+    coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
+    accepted_values.settle(spark, pipeline)
+    for view in pipeline.views:
+        _settle(lake, view, filled_from)
+    make_views(spark, pipeline)
+    return lake
+
+
+def absent_of(spark: SparkSession, pipeline: PipelineDefinition) -> list[str]:
+    """Return the names of the pipeline's tables that the session's catalog does not know."""
+    names = [table.name for table in tables.of(pipeline)]
+    return [name for name in names if not spark.catalog.tableExists(name)]
+
+
+def as_found(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Return the lake as its events table says whose it is; nothing is checked against it."""
+    said = evolution.properties(spark, tables.events(pipeline).name)
+    return Lake(spark, place, pipeline, said.get(GENERATION, ""), "")
+
+
+def late_views(
+    spark: SparkSession, place: Place, pipeline: PipelineDefinition, absent: Collection[str]
+) -> dict[str, str]:
+    """Return, by view, why its bucket table, which is absent, would lack events."""
+    feature = Lake(spark, place, pipeline, "", "").checkpoint("feature")
+    return coverage.of_absent(pipeline, feature, absent)
+
+
+def _refuse_incomplete(
+    spark: SparkSession,
+    place: Place,
+    pipeline: PipelineDefinition,
+    absent: Collection[str],
+    filled: Collection[str] = (),
+) -> None:
+    """Refuse a lake that has lost a table, or lacks the buckets of a view, before it is touched."""
+    if not absent:
+        return
+    lake = Lake(spark, place, pipeline, "", "")
+    queries = ("land", "clean", "feature")
+    coverage.refuse_lost(pipeline, {query: lake.checkpoint(query) for query in queries}, absent)
+    late = late_views(spark, place, pipeline, absent)
+    coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
+
+
+def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None:
+    """Bring the tables of a view to its declaration as far as they hold what it needs."""
+    evolution.add_columns(lake.spark, tables.features(view))
+    evolution.allow_nulls(lake.spark, tables.features(view))
+    found = evolution.change(lake.spark, view, lake.pipeline)
+    evolution.refuse(lake.pipeline.pipeline, found, filled_from)
+    if found.kind == "since":  # the next opening, when the buckets are there
+        return
+    evolution.settle(lake.spark, view, found)
+    interrupted_rebuilds.end_replaced_in_place(lake, view)
+    again = lake.known([tables.hours(view)])
+    if lake.pipeline.engine == "stateful":
+        again.append(tables.features(view))
+    for table in again:
+        if difference(lake.spark, table):
+            create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)
+
+
+def _renew_arrivals(
+    spark: SparkSession, place: Place, pipeline: PipelineDefinition, generation: str
+) -> None:
+    """Make arrivals again that a rebuild with the other engine left behind."""
+    for table in map(tables.arrivals, pipeline.views):
+        if evolution.properties(spark, table.name).get(GENERATION) != generation:
+            create(spark, place, pipeline, table, generation, replace=True)
+
+
+def _shared_generation(
+    spark: SparkSession, pipeline: PipelineDefinition, absent: list[Table]
+) -> str:
+    """Return the generation of the tables that are there, else a new one."""
+    for table in tables.of(pipeline):
+        if table.generational and table not in absent:
+            return evolution.properties(spark, table.name).get(GENERATION, "")
+    return new_generation()
+
+
+def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Return the lake after checking each table against what is declared and against the others."""
+    per_view = {f(view).name for view in pipeline.views for f in (tables.buckets, tables.features)}
+    generations = {}
+    for table in tables.of(pipeline):
+        properties = evolution.properties(spark, table.name)
+        _check_owner(place, pipeline, table, properties)
+        if table.name not in per_view:
+            _refuse_difference(spark, table)
+        generations[table.name] = properties.get(GENERATION, "")
+    land = generations[tables.bronze(pipeline).name]
+    events = generations[tables.events(pipeline).name]
+    others = [tables.quarantine(pipeline), *map(tables.buckets, pipeline.views)]
+    if any(generations[table.name] != events for table in others):
+        raise LakeError(
+            "a rebuild was interrupted: its tables are of different generations",
+            where=str(place),
+            expected=f"run `tidemill rebuild {pipeline.pipeline} --from bronze` again",
+        )
+    return Lake(spark, place, pipeline, events, land)
+
+
+def check_whose(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> None:
+    """Raise LakeError when a table that stands under a name of the pipeline's is of another
+    pipeline or format, or when bronze is not as declared."""
+    for table in tables.of(pipeline):
+        if spark.catalog.tableExists(table.name):
+            _check_owner(place, pipeline, table, evolution.properties(spark, table.name))
+    _refuse_difference(spark, tables.bronze(pipeline))
+
+
+def _check_owner(
+    place: Place, pipeline: PipelineDefinition, table: Table, properties: Mapping[str, str]
+) -> None:
+    owner = properties.get(OWNER, "")
+    if owner != pipeline.pipeline and table != tables.batches():
+        raise LakeError(
+            f"table {table.name} belongs to pipeline {owner!r}",
+            where=str(place),
+            expected=f"a table of {pipeline.pipeline!r}; rename the view or take another root",
+        )
+    version = properties.get("tidemill.format", "none")
+    if version != FORMAT:
+        raise LakeError(
+            f"table {table.name} has format {version}",
+            where=str(place),
+            expected=f"format {FORMAT}",
+        )
+
+
+def _refuse_difference(spark: SparkSession, table: Table) -> None:
+    found = difference(spark, table)
+    if found:
+        raise LakeError(
+            f"is not as the pipeline declares it: {found}",
+            where=table.name,
+            expected="the definition that made the table, or `tidemill rebuild ... --from bronze`",
+        )

@@ -1,0 +1,147 @@
+"""Checkpoints: each says whose it is, so that none is ever used for something else.
+
+A checkpoint remembers which records a query has read; the tables remember which it has written.
+Neither may be paired with a stranger: the same records would count twice, or never.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidemill.errors import CheckpointError
+
+FILE = "_tidemill.json"
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far a query has read a Delta table: every version below `version`, and when `within` a
+    part of that one."""
+
+    version: int
+    within: bool
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint of one query, in one folder; `way_out` says what to do when it is lost."""
+
+    query: str
+    folder: Path
+    way_out: str
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what the checkpoint says it belongs to; empty when it says nothing."""
+        try:
+            found = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def has_read(self) -> bool:
+        """Whether the query has begun a batch."""
+        return any(self.folder.glob("offsets/[0-9]*"))
+
+    @property
+    def query_id(self) -> str:
+        """Spark's name for the query, by which Delta knows its batches; empty when it is lost."""
+        try:
+            return str(json.loads((self.folder / "metadata").read_text(encoding="utf-8"))["id"])
+        except (FileNotFoundError, ValueError, KeyError):
+            return ""
+
+    def planned(self) -> int:
+        """Return the newest batch that the query has begun, -1 for none."""
+        return max((int(path.name) for path in self.folder.glob("offsets/[0-9]*")), default=-1)
+
+    def claim(
+        self,
+        identity: Mapping[str, Any],
+        written: Callable[[], bool],
+        newest: Callable[[], int] = lambda: -1,
+    ) -> None:
+        """Take the checkpoint for `identity`; refuse a stranger's, a lost one, one rolled back.
+
+        `written` tells whether the query's tables hold anything that the checkpoint should know of;
+        it is asked only when the checkpoint has read nothing yet. `newest` is the newest batch that
+        they hold: a batch is planned in the checkpoint before it is written.
+        """
+        found, has_read = self.identity(), self.has_read
+        if (found or has_read) and dict(found) != dict(identity):
+            raise self._stranger(found, identity)
+        lost = has_read and not self.query_id
+        if lost or (not has_read and written()):
+            raise self._unusable("is lost, but its tables hold rows it has written")
+        if has_read and (batch := newest()) > (planned := self.planned()):
+            raise self._unusable(
+                f"was rolled back: it knows batches up to {planned}, its tables hold batch {batch}"
+            )
+        if not found:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / FILE).write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
+
+    def read_to(self, batch: int | None = None) -> int | None:
+        """Return the version of the Delta table from which the query will read on, or read on after
+        a batch; None when it has not begun, or does not tell of the batch any more."""
+        found = self.offset(batch)
+        return found.version if found else None
+
+    def offset(self, batch: int | None = None) -> Offset | None:
+        """Return how far the query has read, or had at the end of a batch; None as in `read_to`."""
+        told = self._offset(self.finished() if batch is None else batch)
+        if told is None:
+            return None
+        return Offset(int(told["reservoirVersion"]), int(told.get("index", -1)) >= 0)
+
+    def _offset(self, batch: int) -> Mapping[str, Any] | None:
+        """Return where a batch ends in the Delta table that the query reads."""
+        try:
+            text = (self.folder / "offsets" / str(batch)).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        found: Mapping[str, Any] = json.loads(text.splitlines()[-1])
+        return found
+
+    def finished(self) -> int:
+        """Return the newest batch that the query has finished, -1 for none."""
+        return max((int(path.name) for path in self.folder.glob("commits/[0-9]*")), default=-1)
+
+    def read_before(self, batch: int) -> int | None:
+        """Return the version of the Delta table before which a batch, and those before it, have
+        read every row, and no row from it on; None when the batch ends within a version, or the
+        checkpoint does not tell of it any more."""
+        offset = self._offset(batch)
+        if offset is None or offset.get("isStartingVersion") or int(offset.get("index", 0)) >= 0:
+            return None
+        return int(offset["reservoirVersion"])
+
+    def forget(self) -> None:
+        """Remove the checkpoint; only a rebuild may, which makes the tables again too.
+
+        It goes by one rename: half a checkpoint would be read on from where it seems to stand.
+        """
+        if self.folder.exists():
+            self.folder.rename(self.folder.with_name(f".{self.folder.name}.{uuid.uuid4().hex}"))
+        for gone in self.folder.parent.glob(f".{self.folder.name}.*"):
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def _unusable(self, why: str) -> CheckpointError:
+        message = f"the checkpoint of {self.query} {why}"
+        return CheckpointError(message, where=str(self.folder), expected=self.way_out)
+
+    def _stranger(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> CheckpointError:
+        other = {k: found.get(k) for k in {**found, **wanted} if found.get(k) != wanted.get(k)}
+        mine = {k: wanted.get(k) for k in other}
+        theirs = other if found else "something else"
+        return CheckpointError(
+            f"the checkpoint of {self.query} belongs to {theirs}, not to {mine}",
+            where=str(self.folder),
+            expected=f"its own checkpoint; {self.way_out}",
+        )

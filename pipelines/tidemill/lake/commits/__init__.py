@@ -1,0 +1,1 @@
+"""What tables say in their own commits: ledgers, appends, batches."""

@@ -1,0 +1,292 @@
+"""Ledgers: what a table says, in its own commits, of how far it has read.
+
+    append to quarantine, events, buckets   {generation, batch, digest ...}           txn: batch
+    append to hours                         {generation, batch, buckets, number ...}  txn: number
+    MERGE into gold                         {generation, batch, as_of, refresh ...}   txn: refresh
+    upkeep of buckets, hours, gold          the same, and what it did: {upkeep}
+    rebuild of a part of the buckets        {generation, batch, upkeep, rebuild}
+
+A ledger is the commit's user metadata, JSON. Commits without one that move no data (OPTIMIZE, ALTER
+...) are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+from tidemill.lake import times
+
+RECENT = 20
+_GONE = "the history of"
+UPKEEP = "upkeep"  # in a ledger: the commit is upkeep's, and what it did
+REBUILD = (
+    "rebuild"  # in a ledger: the commit changed rows that others had read, and by which rebuild
+)
+# What rebuilds said in `upkeep` before their ledgers carried `rebuild`.
+_REBUILDS = ("buckets from events", "features from events", "columns emptied")
+STATEFUL = "stateful"  # the mode of a merge of what the state emitted
+_MOVE_NO_DATA = (
+    "OPTIMIZE",
+    "VACUUM",
+    "CREATE TABLE",
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "ADD CONSTRAINT",
+    "DROP CONSTRAINT",
+    "CHANGE COLUMN",
+    "ADD COLUMNS",
+    "CLUSTER BY",
+    "REORG",
+    "COMPUTE STATS",
+    "UPGRADE PROTOCOL",
+    "SET TABLE COMMENT",
+)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table's history; `ledger` is None where it is not one of ours."""
+
+    version: int
+    operation: str
+    at: datetime
+    ledger: Mapping[str, Any] | None
+    metrics: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+    @property
+    def moves_data(self) -> bool:
+        """Whether the commit may have changed rows."""
+        return not self.operation.startswith(_MOVE_NO_DATA)
+
+    @property
+    def of_rebuild(self) -> bool:
+        """Whether a rebuild of a part changed rows that others had read."""
+        told = self.ledger or {}
+        return REBUILD in told or told.get(UPKEEP) in _REBUILDS
+
+    def metric(self, name: str) -> int:
+        """Return a count of the commit's operation metrics, 0 where it has none."""
+        return int(self.metrics.get(name, 0))
+
+
+def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list[Commit]:
+    """Return the table's newest commits, newest first, by a query; all that are kept when `limit`
+    is None."""
+    newest = "" if limit is None else f" LIMIT {limit}"
+    history = spark.sql(f"DESCRIBE HISTORY {table}{newest}")
+    return [
+        Commit(
+            row["version"],
+            row["operation"],
+            row["timestamp"],
+            _ledger(row["userMetadata"]),
+            row["operationMetrics"] or {},
+            row["operationParameters"] or {},
+        )
+        for row in times.collect(history)
+    ]
+
+
+def of_log(log: Path, limit: int | None = RECENT) -> list[Commit]:
+    """Return what `commits` yields from the files of a log in a folder, without a query."""
+    newest = newest_version(log)
+    found: list[Commit] = []
+    for version in range(newest, -1, -1):
+        if len(found) == limit or (told := _commit_info(log, version)) is None:
+            break
+        parameters = told.get("operationParameters") or {}
+        found.append(
+            Commit(
+                version,
+                str(told.get("operation", "")),
+                datetime.fromtimestamp(told["timestamp"] / 1000, timezone.utc),
+                _ledger(told.get("userMetadata")),
+                told.get("operationMetrics") or {},
+                {name: _as_text(value) for name, value in parameters.items()},
+            )
+        )
+    return found
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def newest_version(log: Path) -> int:
+    """Return the newest version of a log in a folder, -1 without one."""
+    try:
+        version = int(json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"])
+    except (OSError, ValueError, KeyError):
+        version = (
+            0 if _file(log, 0).exists() else max(map(_version, log.glob("[0-9]*.json")), default=-1)
+        )
+    while _file(log, version + 1).exists():
+        version += 1
+    return version
+
+
+def size(log: Path, version: int) -> int | None:
+    """Return the bytes of a version's files, by its checksum in a folder's log; None without
+    one."""
+    try:
+        told = json.loads(_file(log, version).with_suffix(".crc").read_text(encoding="utf-8"))
+        return int(told["tableSizeBytes"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _file(log: Path, version: int) -> Path:
+    return log / f"{version:020}.json"
+
+
+def _version(file: Path) -> int:
+    return int(file.name.partition(".")[0])
+
+
+def _commit_info(log: Path, version: int) -> Mapping[str, Any] | None:
+    """Yield what a commit says of itself, None when the log no longer has it."""
+    try:
+        with _file(log, version).open(encoding="utf-8") as lines:
+            for line in lines:
+                action: dict[str, Any] = json.loads(line)
+                if "commitInfo" in action:
+                    return dict(action["commitInfo"])
+    except FileNotFoundError:
+        return None
+    return {"timestamp": 0}
+
+
+class Reader(Protocol):
+    """Who can read a table's commits: a lake."""
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Yield the table's newest commits."""
+
+
+def _ledger(text: str | None) -> Mapping[str, Any] | None:
+    """Yield the ledger that user metadata holds; somebody else's metadata is none."""
+    try:
+        found = json.loads(text) if text else None
+    except ValueError:
+        return None
+    ours = isinstance(found, dict) and "generation" in found and "batch" in found
+    return found if ours else None
+
+
+def appends(found: Iterable[Commit], generation: str | None = None) -> Iterator[Commit]:
+    """Return those commits that are appends of this generation, of any by default; upkeep, whose
+    ledger names a batch too, brought none."""
+    return (
+        c
+        for c in found
+        if c.ledger and generation in (None, c.ledger["generation"]) and UPKEEP not in c.ledger
+    )
+
+
+def changed_by_another(
+    reader: Reader, table: str, after: int, recent: Sequence[Commit]
+) -> str | None:
+    """Return which commit after a version changed rows that were there before: one that is not
+    ours,
+        or a rebuild's; None without one. Appends of ours only add rows, and expiry removes what no
+        window holds.
+
+        `recent` are the table's newest commits; more of them are read where they do not reach back.
+    """
+    if recent[0].version < after:  # lost and made again, or put back from a copy
+        return f"the newest version of {table} is {recent[0].version}, not {after} or later"
+    missing = recent[-1].version - after - 1
+    found = recent if missing <= 0 else reader.commits(table, len(recent) + missing)
+    if found[-1].version > after + 1:
+        return f"{_GONE} {table} after version {after} is gone"
+    for commit in found:
+        if commit.version > after and commit.moves_data and not commit.ledger:
+            return f"{commit.operation} at version {commit.version} of {table} carries no ledger"
+        if commit.version > after and commit.of_rebuild:
+            return f"version {commit.version} of {table} is a rebuild's"
+    return None
+
+
+def is_gone(why: str) -> bool:
+    """Tell whether what `changed_by_another` says is only that the log was cleaned: what gold holds
+    cannot be added to then, but need not be made again while nothing moves."""
+    return why.startswith(_GONE)
+
+
+def newest_append(
+    reader: Reader, table: str, generation: str, recent: Sequence[Commit] | None = None
+) -> Commit | None:
+    """Yield the generation's newest append, reading the whole history only when it is not among
+    `recent`, the newest commits, which are read where not given."""
+    found = recent or reader.commits(table)
+    if len(found) == RECENT and not any(appends(found, generation)):
+        found = reader.commits(table, None)
+    return next(appends(found, generation), None)
+
+
+@dataclass(frozen=True)
+class GoldState:
+    """Where gold stands.
+
+    `ledger` is the newest one that can be read; `refresh` the next refresh number, above every
+    number used; `recompute_reason` says why the rows must be recomputed whatever the ledger says,
+    else None.
+    """
+
+    ledger: Mapping[str, Any] | None
+    refresh: int
+    recompute_reason: str | None
+    version: int
+
+    @property
+    def as_of(self) -> datetime | None:
+        """The end of the windows that gold holds."""
+        return instant(self.ledger["as_of"]) if self.ledger else None
+
+    @property
+    def batch(self) -> int:
+        """The newest batch that gold counts, -1 for none."""
+        return int(self.ledger["batch"]) if self.ledger else -1
+
+    @property
+    def kept_by_state(self) -> bool:
+        """Whether gold is as the stateful engine of this generation left it."""
+        return not self.recompute_reason and (self.ledger or {}).get("mode") == STATEFUL
+
+
+def gold_state(reader: Reader, table: str, generation: str, definition: str) -> GoldState:
+    """Yield where the gold table stands, from its history alone."""
+    found = reader.commits(table)
+    if len(found) == RECENT and not any(commit.ledger for commit in found):
+        found = reader.commits(table, None)
+    recompute_reason = None
+    for commit in found:
+        if commit.ledger:
+            recompute_reason = recompute_reason or _another(commit.ledger, generation, definition)
+            number = int(commit.ledger["refresh"]) + 1
+            ours = commit.ledger if commit.ledger["generation"] == generation else None
+            return GoldState(ours, number, recompute_reason, found[0].version)
+        if commit.moves_data:
+            recompute_reason = f"{commit.operation} at version {commit.version} carries no ledger"
+    return GoldState(
+        None, found[0].version + 1, recompute_reason or "no readable ledger", found[0].version
+    )
+
+
+def _another(ledger: Mapping[str, Any], generation: str, definition: str) -> str | None:
+    if ledger["generation"] != generation:
+        return "another generation"
+    return None if ledger["definition"] == definition else "another definition of the view"
+
+
+def instant(text: str) -> datetime:
+    """Yield the time that a ledger writes as `2026-11-21T10:05:00Z`."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

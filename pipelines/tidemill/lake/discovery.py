@@ -1,0 +1,117 @@
+"""The pipelines that a lake holds, found from its tables alone: no pipeline file, no lock.
+
+    a folder     <root>/<pipeline>_bronze, <root>/<view>_features ...   the logs' files, no Spark
+    a catalog    the schema's tables and their properties               by queries
+
+A table says whose it is: in its properties, and in the transaction of each of its commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.settings import Place
+from tidemill.lake.batches import Flow, Reader
+from tidemill.lake.catalog import checkpoint_root
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.ledger import RECENT, Commit
+from tidemill.lake.schema import evolution
+from tidemill.lake.schema.creation import OWNER
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Reads the commits of a folder's tables."""
+
+    root: Path
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Return the table's newest commits."""
+        return ledger.of_log(self._log(table), limit)
+
+    def is_as_made(self, table: str) -> bool:
+        """Return whether nothing was committed since the table was made."""
+        return ledger.newest_version(self._log(table)) <= 0
+
+    def names(self) -> list[str]:
+        """Return the names of the tables."""
+        return sorted(log.parent.name for log in self.root.glob("*/_delta_log"))
+
+    def owner(self, table: str) -> str | None:
+        """Return the pipeline that a table says it belongs to, in one of its newest commits."""
+        log = self._log(table)
+        newest = ledger.newest_version(log)
+        for version in range(newest, max(newest - RECENT, -1), -1):
+            if found := _owner(log / f"{version:020}.json"):
+                return found
+        return None
+
+    def _log(self, table: str) -> Path:
+        return self.root / table / "_delta_log"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Reads the commits of the tables in the session's current schema."""
+
+    spark: SparkSession
+
+    def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
+        """Return the table's newest commits."""
+        return ledger.commits(self.spark, table, limit)
+
+    def is_as_made(self, table: str) -> bool:
+        """Say nothing: only a query could tell."""
+        return False
+
+    def names(self) -> list[str]:
+        """Return the names of the tables, and of views, which end otherwise."""
+        rows = self.spark.sql("SHOW TABLES").collect()
+        return sorted(row["tableName"] for row in rows if not row["isTemporary"])
+
+    def owner(self, table: str) -> str | None:
+        """Return the pipeline that a table says it belongs to."""
+        return evolution.properties(self.spark, table).get(OWNER)
+
+
+def flows(found: Folder | Schema, place: Place) -> list[Flow]:
+    """Return the pipelines of a lake, by name."""
+    return _flows(found.names(), found.owner, found, checkpoint_root(place))
+
+
+def _flows(
+    names: Iterable[str], owner: Callable[[str], str | None], reader: Reader, checkpoints: Path
+) -> list[Flow]:
+    there = set(names)
+    pipelines = [n for n in _stems(there, "_bronze") if f"{n}_events" in there]
+    views = [n for n in _stems(there, "_features") if f"{n}_buckets" in there]
+    owners = {view: owner(f"{view}_features") for view in views}
+    return [
+        Flow(name, tuple(v for v in views if owners[v] == name), reader, checkpoints)
+        for name in pipelines
+    ]
+
+
+def _stems(names: Iterable[str], end: str) -> list[str]:
+    return sorted(name.removesuffix(end) for name in names if name.endswith(end))
+
+
+def _owner(commit: Path) -> str | None:
+    try:
+        with commit.open(encoding="utf-8") as lines:
+            for line in lines:
+                action = json.loads(line)
+                app, _, rest = action.get("txn", {}).get("appId", "").partition(":")
+                if app == "tidemill":
+                    return str(rest.partition(":")[0])
+                told = action.get("metaData", {}).get("configuration", {})
+                if OWNER in told:
+                    return str(told[OWNER])
+    except FileNotFoundError:
+        return None
+    return None

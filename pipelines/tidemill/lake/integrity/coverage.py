@@ -1,0 +1,223 @@
+"""Which events the buckets of a view cover: all that `feature` has read, else the view is late.
+
+    <checkpoint of feature>/_tidemill_views.json    {view: {"table": id, "through": batch or null}}
+
+A batch of feature appends to the buckets of every view that its pipeline declares. So the buckets
+of a view are complete exactly when their table took part in every batch of the checkpoint. The
+record beside the checkpoint says which tables did: `table` is Delta's id of the bucket table,
+`through` the last batch it took part in, or null while the pipeline declares the view.
+
+    batches of feature       0    1    2    3    4
+    engagement, always       x    x    x    x    x      complete
+    plays, added at 2                  x    x    x      late: lacks 0 and 1
+    clicks, left out at 2    x    x         x    x      late: lacks 2
+    visits, table removed    -    -    -    x    x      late: another table than the recorded one
+
+A late view is refused by whatever opens the lake; `rebuild --views` makes its buckets from the
+events, beside the table and put in place at once (see `parts`). A checkpoint without a record is of
+an earlier version: its views are taken as complete unless the ledgers, or the hours of the buckets,
+say that events are missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.errors import LakeError
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.checkpoints import Checkpoint
+from tidemill.lake.commits import ledger
+from tidemill.lake.tables import Table
+
+if TYPE_CHECKING:
+    from tidemill.lake.catalog import Lake
+
+RECORD = "_tidemill_views.json"
+Record = dict[str, dict[str, Any]]
+
+
+def read(checkpoint: Checkpoint) -> Record | None:
+    """Return the record beside feature's checkpoint, None where there is none."""
+    try:
+        record: Record = json.loads((checkpoint.folder / RECORD).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return record
+
+
+def write(checkpoint: Checkpoint, record: Record) -> None:
+    """Write the record, whole: a crash leaves the one before it."""
+    path = checkpoint.folder / RECORD
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{RECORD}.new")
+    new.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    new.replace(path)
+
+
+def table_id(spark: SparkSession, name: str) -> str:
+    """Return Delta's id of a table; a table that is made again has another."""
+    return str(spark.sql(f"DESCRIBE DETAIL {name}").select("id").collect()[0][0])
+
+
+def of_absent(
+    pipeline: PipelineDefinition, checkpoint: Checkpoint, absent: Collection[str]
+) -> dict[str, str]:
+    """Return, by view, why a bucket table that does not exist would be late; needs no query."""
+    if checkpoint.finished() < 0:
+        return {}
+    record = read(checkpoint) or {}
+    reasons = {}
+    for view in pipeline.views:
+        name = tables.buckets(view).name
+        if name in absent:
+            lost = view.name in record or tables.features(view).name not in absent
+            why = f"{name} is gone" if lost else f"{name} does not exist yet"
+            reasons[view.name] = f"{why}, and feature has read {_batches(checkpoint.finished())}"
+    return reasons
+
+
+def late(lake: Lake, views: Iterable[FeatureView] | None = None) -> dict[str, str]:
+    """Return, by view, why its buckets lack events that feature has read; of all
+    views by default. Their bucket tables exist."""
+    checkpoint = lake.checkpoint("feature")
+    if checkpoint.finished() < 0:
+        return {}
+    record = read(checkpoint)
+    asked = lake.pipeline.views if views is None else views
+    reasons = {view.name: _reason(lake, view, record, checkpoint) for view in asked}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def _reason(
+    lake: Lake, view: FeatureView, record: Record | None, checkpoint: Checkpoint
+) -> str | None:
+    name = tables.buckets(view).name
+    if record is None:
+        return _reason_without_record(lake, view, checkpoint)
+    entry = record.get(view.name)
+    if entry is None:
+        return f"{name} was made after feature had read {_batches(checkpoint.finished())}"
+    if entry["table"] != table_id(lake.spark, name):
+        return f"{name} is another table than the one that feature has written"
+    through = entry["through"]
+    if through is not None and through < checkpoint.finished():
+        return f"{name} lacks the batches {through + 1} to {checkpoint.finished()} of feature"
+    return None
+
+
+def _batches(newest: int) -> str:
+    return "batch 0" if newest == 0 else f"batches up to {newest}"
+
+
+def refuse(pipeline: PipelineDefinition, reasons: Mapping[str, str]) -> None:
+    """Raise LakeError when a view is late, with the command that makes its buckets."""
+    for view, why in reasons.items():
+        raise LakeError(
+            f"its buckets lack events: {why}",
+            where=f"view {view}",
+            expected=f"{way_out(pipeline, reasons)}; `tidemill plan` says more",
+        )
+
+
+def way_out(pipeline: PipelineDefinition, views: Iterable[str]) -> str:
+    """Return the command that makes the buckets of late views, in words."""
+    part = "--from bronze" if pipeline.engine == "stateful" else f"--views {','.join(views)}"
+    return f"run `tidemill rebuild {pipeline.pipeline} {part}`"
+
+
+def refuse_lost(
+    pipeline: PipelineDefinition, checkpoints: Mapping[str, Checkpoint], absent: Collection[str]
+) -> None:
+    """Raise LakeError when a table is gone that a query has written or reads; what it held is not
+    made again by going on. `checkpoints` are those of the three queries, by name."""
+    silver = f"run `tidemill rebuild {pipeline.pipeline} --from bronze`"
+    used: list[tuple[Table, tuple[str, ...], str]] = [
+        (tables.bronze(pipeline), ("land", "clean"), "see 'Lost table' in docs/operations.md"),
+        (tables.quarantine(pipeline), ("clean",), silver),
+        (tables.events(pipeline), ("clean", "feature"), silver),
+    ]
+    for table, queries, expected in used:
+        having = [query for query in queries if checkpoints[query].finished() >= 0]
+        if table.name in absent and having:
+            newest = _batches(checkpoints[having[0]].finished())
+            raise LakeError(
+                f"is gone, and {having[0]} has finished {newest}",
+                where=table.name,
+                expected=expected,
+            )
+
+
+def take_part(lake: Lake) -> None:
+    """Record that the pipeline's views take part in feature's next batches, and that those which it
+    does not declare took part up to the last one that is finished. A late view stays late."""
+    checkpoint, behind = lake.checkpoint("feature"), late(lake)
+    record = read(checkpoint) or {}
+    views = [view for view in lake.pipeline.views if view.name not in behind]
+    declared = {view.name: tables.buckets(view).name for view in views}
+    for view, entry in record.items():
+        if view not in {*declared, *behind} and entry["through"] is None:
+            entry["through"] = checkpoint.finished()
+    for view, name in declared.items():
+        record[view] = {"table": table_id(lake.spark, name), "through": None}
+    if record != read(checkpoint):
+        write(checkpoint, record)
+
+
+def covered(lake: Lake, view: FeatureView, batch: int) -> None:
+    """Record that the view's buckets hold all that feature has read up to a batch."""
+    checkpoint = lake.checkpoint("feature")
+    entry = {"table": table_id(lake.spark, tables.buckets(view).name), "through": batch}
+    write(checkpoint, {**(read(checkpoint) or {}), view.name: entry})
+
+
+def _reason_without_record(lake: Lake, view: FeatureView, checkpoint: Checkpoint) -> str | None:
+    """Compare the events that the appends' ledgers count with those that feature has read; where
+    the log no longer holds each append, the hours of both. In doubt a view is complete."""
+    if any(key in view.select for key in view.keys):
+        return None  # an event whose selected key is null is in no bucket
+    name, events = tables.buckets(view).name, tables.events(lake.pipeline).name
+    counted = _counted(lake, name)
+    version = checkpoint.read_to()
+    if counted is None or version is None or lake.commits(events, 1)[0].version + 1 != version:
+        return _missing_hour(lake, view)
+    read_ = lake.spark.table(events).count()
+    if counted < read_:
+        return f"{name} counts {counted:,} of the {read_:,} events that feature has read"
+    return None
+
+
+def _counted(lake: Lake, name: str) -> int | None:
+    """Return the events that the appends since the table was made count, None when the log does not
+    reach back to that."""
+    counted = 0
+    for commit in lake.commits(name, None):
+        told = commit.ledger or {}
+        if told.get("generation") == lake.generation and ledger.UPKEEP not in told:
+            counted += int(told.get("events", 0))
+        if commit.operation.endswith(("CREATE TABLE", "REPLACE TABLE")):
+            return counted
+    return None
+
+
+def _missing_hour(lake: Lake, view: FeatureView) -> str | None:
+    """Return which hour of events has no bucket at all; it reads partitions' values alone."""
+    events, buckets = tables.events(lake.pipeline).name, tables.buckets(view).name
+    version = lake.checkpoint("feature").read_to()
+    reader = lake.spark.read
+    if version is not None and version <= lake.commits(events, 1)[0].version:
+        reader = reader.option("versionAsOf", version - 1)
+    hours = reader.table(events).select("event_hour").distinct()
+    newest = hours.agg(F.unix_seconds(F.max("event_hour"))).collect()[0][0]
+    oldest = newest and newest - int(lake.pipeline.kept_of(view).total_seconds()) + 3600
+    held = lake.spark.table(buckets).select(F.col("bucket_hour").alias("event_hour")).distinct()
+    recent = hours.where(F.unix_seconds("event_hour") >= (oldest or 0))
+    missing = recent.join(held, "event_hour", "left_anti")
+    first = missing.agg(F.min("event_hour").cast("string")).collect()[0][0]
+    return f"{buckets} holds nothing of the hour {first}, which has events" if first else None

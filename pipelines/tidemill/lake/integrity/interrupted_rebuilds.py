@@ -1,0 +1,122 @@
+"""Rebuilds that were stopped half-way: where they are recorded, and what other commands do then.
+
+    --from bronze     gold's newest ledger is of an earlier generation than silver: `run` finishes
+                      it, other writers refuse the lake
+    --keys, --since   a staging table (see `staging`), which no other command reads
+    --features        a property of the bucket table; the view that needs them is refused (see
+                      `evolution`)
+
+Version 0.1 replaced the rows of keys and since day by day in the bucket table itself, and recorded
+the last day in that property. Each day stands for itself there; what was made of the table before
+does not, and is made again when the lake is next opened for writing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from tidemill.errors import LakeError
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.schema import evolution
+
+if TYPE_CHECKING:
+    from tidemill.lake.catalog import Lake
+
+log = logging.getLogger(__name__)
+
+STATE = "tidemill.rebuild"  # the property
+Rebuild = dict[str, Any]
+
+
+def state(spark: SparkSession, table: str) -> Rebuild:
+    """Return what a table's property records of a rebuild, empty without one."""
+    text = evolution.properties(spark, table).get(STATE)
+    found: Rebuild = json.loads(text) if text else {}
+    return found
+
+
+def stagings(spark: SparkSession, view: FeatureView) -> list[Rebuild]:
+    """Return what the staging tables of a view record, each with the `table`'s name."""
+    prefix = f"{view.name}_rebuild_"
+    rows = spark.sql(f"SHOW TABLES LIKE '{prefix}*'").collect()
+    names = [row["tableName"] for row in rows if not row["isTemporary"]]
+    found = [state(spark, name) for name in names if name.startswith(prefix.lower())]
+    return [each for each in found if each.get("view") == view.name]
+
+
+def of_view(spark: SparkSession, view: FeatureView) -> list[dict[str, str]]:
+    """Return the unfinished rebuilds of a part of the view's buckets: `{of, table, way}`."""
+    found = [
+        {"of": "keys or since", "table": each["table"], "way": "the same `tidemill rebuild` again"}
+        for each in stagings(spark, view)
+    ]
+    name = tables.buckets(view).name
+    recorded = state(spark, name)
+    if "through" in recorded:
+        way = "any command that writes makes gold again; then the same `tidemill rebuild` again"
+        found.append({"of": "keys or since", "table": name, "way": way})
+    elif recorded:
+        way = "the same `tidemill rebuild --features` again"
+        found.append({"of": "features", "table": name, "way": way})
+    return found
+
+
+def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
+    """Have gold, hours and arrivals made again where version 0.1 replaced bucket rows half-way.
+
+    One commit drops the property and carries a ledger that says so.
+    """
+    name = tables.buckets(view).name
+    recorded = state(lake.spark, name)
+    if "through" not in recorded:
+        return
+    through = recorded["through"]
+    log.warning(
+        "%s: a rebuild was stopped after %s: what was made of it is made again; later days are as "
+        "they were, the same rebuild makes them again",
+        name,
+        through,
+    )
+    newest = ledger.newest_append(lake, name, lake.generation)
+    fields = {
+        "generation": lake.generation,
+        "batch": int((newest.ledger or {})["batch"]) if newest else -1,
+        ledger.UPKEEP: f"rebuild ended after {through}",
+        ledger.REBUILD: recorded.get("id", ""),
+    }
+    with writer.carrying(lake.spark, fields):
+        lake.spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{STATE}')")
+
+
+def from_bronze(lake: Lake) -> bool:
+    """Return whether a rebuild from bronze stopped before it refreshed the gold of every view."""
+    generations = (_generation(lake, view) for view in lake.pipeline.views)
+    return any(each not in (None, lake.generation) for each in generations)
+
+
+def _generation(lake: Lake, view: FeatureView) -> str | None:
+    """Return the generation of gold's newest ledger, None when no ledger is kept."""
+    name = tables.features(view).name
+    commits: Iterable[ledger.Commit] = lake.commits(name)
+    newest = next((commit.ledger for commit in commits if commit.ledger), None)
+    return str(newest["generation"]) if newest else None
+
+
+def refuse_from_bronze(lake: Lake) -> None:
+    """Raise LakeError while a rebuild from bronze is half-way: gold is still of the tables before
+    it, and what silver holds is a part."""
+    if from_bronze(lake):
+        name = lake.pipeline.pipeline
+        raise LakeError(
+            "a rebuild from bronze was interrupted before gold was refreshed",
+            where=str(lake.place),
+            expected=f"run `tidemill run {name} --once`, which finishes it, or "
+            f"`tidemill rebuild {name} --from bronze` again",
+        )

@@ -1,0 +1,36 @@
+"""How far the tables say that a query has come, in batches: a checkpoint may not say less.
+
+A checkpoint that was rolled back (a backup, a lost disk cache) plans its batch ids again, with
+other rows. Delta skips a batch id that bronze has, in silence; quarantine might take what events
+refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.ledger import RECENT, Commit, Reader
+from tidemill.lake.tables import Table
+
+_STREAMED = "STREAMING UPDATE"
+
+
+def newest_epoch(reader: Reader, table: Table, query_id: str) -> int:
+    """Return the newest batch that Spark's own Delta sink wrote for the query, -1 for none."""
+    found = reader.commits(table.name)
+    epochs = _epochs(found, query_id)
+    if not epochs and len(found) == RECENT:
+        epochs = _epochs(reader.commits(table.name, None), query_id)
+    return max(epochs, default=-1)
+
+
+def _epochs(found: Iterable[Commit], query_id: str) -> list[int]:
+    streamed = (c.parameters for c in found if c.operation == _STREAMED)
+    return [int(said["epochId"]) for said in streamed if said.get("queryId") == query_id]
+
+
+def newest_batch(reader: Reader, tables: Iterable[Table], generation: str) -> int:
+    """Return the newest batch that the tables' appends of a generation name, -1 for none."""
+    commits = (ledger.newest_append(reader, table.name, generation) for table in tables)
+    return max((int(c.ledger["batch"]) for c in commits if c and c.ledger), default=-1)

@@ -1,0 +1,90 @@
+"""Statements with values and rows, bound by name: values as Spark does it or put in as literals,
+rows as temporary views.
+
+With Delta's extension Spark drops parameter markers (delta 7640). A local session works around it
+by a setting (see `session`), which Spark Connect does not look at for queries. There the values
+become literals, of the few types that our statements take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+def ask(
+    spark: SparkSession,
+    text: str,
+    values: Mapping[str, Any],
+    frames: Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
+    """Return what the statement yields with `:name` standing for `values[name]`, and the table
+    `name` for `frames[name]`, rows of this session.
+
+    A classic session has these names only while it reads the statement: a view that stays keeps its
+    plan, which keeps snapshots of tables, which keep copies of the session, which keep the views of
+    the tick before, and so on to the first one (decision 0031). Spark Connect reads a query when
+    its rows are asked for; there a name stays until its next rows.
+    """
+    frames = frames or {}
+    for name, rows in frames.items():
+        rows.createOrReplaceTempView(name)
+    if is_connect(spark):
+        return spark.sql(bound(text, values))
+    for value in values.values():
+        if isinstance(value, datetime):
+            _with_zone(value)
+    try:
+        return spark.sql(text, args=dict(values))
+    finally:
+        for name in frames:  # the catalog's own function would no longer keep rows that are cached
+            spark.sql(f"DROP VIEW IF EXISTS {name}")
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether the session is one of Spark Connect, which has no JVM at hand."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def bound(text: str, values: Mapping[str, Any]) -> str:
+    """Return the statement with each `:name` of `values` written as a literal."""
+    if not values:
+        return text
+    names = "|".join(re.escape(name) for name in values)
+    return re.sub(rf"(?<![:\w]):({names})\b", lambda found: literal(values[found[1]]), text)
+
+
+def literal(value: Any) -> str:
+    """Return the value as a SQL literal; TypeError for a type that no statement takes."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{_with_zone(value).astimezone(timezone.utc).isoformat()}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list):
+        return f"ARRAY({', '.join(literal(each) for each in value)})"
+    raise TypeError(f"no SQL literal for {type(value).__name__}")
+
+
+def _with_zone(moment: datetime) -> datetime:
+    """Return the datetime; ValueError without a zone, as this machine's says nothing."""
+    if moment.utcoffset() is None:
+        raise ValueError(f"{moment.isoformat()} has no zone")
+    return moment
+
+
+def quoted(text: str) -> str:
+    """Return the text as a SQL string literal, on one line."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r") + "'"

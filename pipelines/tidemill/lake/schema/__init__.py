@@ -1,0 +1,1 @@
+"""The schemas of tables: declared, created, changed, and what their properties say."""

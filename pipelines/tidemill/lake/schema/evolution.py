@@ -1,0 +1,261 @@
+"""What a changed view needs: nothing, other gold columns, a part of the buckets, or all of them.
+
+    the bucket table says what it holds      tidemill.grain     keys, bucket, event time
+    (its properties, of its last settling)   tidemill.partials  each partial, and what it is made of
+
+    same grain, every partial held    gold        the next refresh writes gold with its new columns
+    buckets needed that expired       since       `rebuild --since` makes them from the events
+    a partial missing                 features    `rebuild --features` adds it from the events
+    buckets lack events               views       `rebuild --views` makes them from the events
+    another grain, or column type,    bronze      `rebuild --from bronze` makes all again
+    no feature held, or its events
+    refused as of an unknown value
+
+A partial that no feature needs any more is let go: its column stays, empty from then on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import instant, iso
+from tidemill.errors import LakeError
+from tidemill.features import Feature, FeatureView
+from tidemill.features.columns import partials_of
+from tidemill.features.feature import RATIO
+from tidemill.lake import tables
+from tidemill.lake.parameters import quoted
+from tidemill.lake.schema import accepted_values, expired_before
+from tidemill.lake.schema.table_properties import properties as properties
+from tidemill.lake.schema.table_properties import tell as tell
+from tidemill.lake.tables import DECLARED, GRAIN, PARTIALS, VERSION
+
+Kind = Literal["none", "gold", "since", "features", "views", "bronze"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a view differs from its tables, and what that needs.
+
+    `added` and `removed` are gold's columns; `missing` the partials that the buckets do not hold,
+    `let_go` those that no feature needs any more; `features` the names, without windows, of the
+    features that need the missing ones; `since` the hour from which on buckets are needed that
+    expiry has removed.
+    """
+
+    view: str
+    kind: Kind
+    why: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    let_go: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    since: str | None = None
+
+    def way(self, pipeline: str) -> str:
+        """Return what to do, in words."""
+        return {
+            "none": "nothing to do",
+            "gold": "the next refresh writes gold with its new columns",
+            "since": f"run `tidemill rebuild {pipeline} --since {self.since}`",
+            "features": f"run `tidemill rebuild {pipeline} --features {','.join(self.features)}`",
+            "views": f"run `tidemill rebuild {pipeline} --views {self.view}`",
+            "bronze": f"run `tidemill rebuild {pipeline} --from bronze`",
+        }[self.kind]
+
+
+def add_columns(spark: SparkSession, table: tables.Table) -> None:
+    """Add to the table, in one commit, the columns that a later version declared and it is without;
+    its partition columns stay last."""
+    names = spark.table(table.name).columns
+    missing = [column for column in table.columns if column.added and column.name not in names]
+    after = [n for n in names if n not in table.partitioned_by][-1:]
+    added = []
+    for column in missing:
+        added.append(
+            f"{column.name} {column.type} COMMENT {quoted(column.comment)} AFTER {after[0]}"
+        )
+        after = [column.name]
+    if added:
+        spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")
+
+
+def allow_nulls(spark: SparkSession, table: tables.Table) -> None:
+    """Let the columns be null that a later version declared so."""
+    declared = {column.name: column for column in table.columns}
+    for field in spark.table(table.name).schema:
+        if not field.nullable and field.name in declared and declared[field.name].nullable:
+            spark.sql(f"ALTER TABLE {table.name} ALTER COLUMN {field.name} DROP NOT NULL")
+
+
+def change(
+    spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition | None = None
+) -> Change:
+    """Return how the view differs from its bucket and gold tables and, where the pipeline is given,
+    from the values that its events table has taken."""
+    buckets, gold = tables.buckets(view), tables.features(view)
+    found = {f.name: f.dataType.simpleString().lower() for f in spark.table(buckets.name).schema}
+    told = properties(spark, buckets.name)
+    held = _held(told, found, view)
+    wanted = {partial.name: tables.made_of(view, partial) for partial in view.partials}
+    missing = tuple(name for name, made in wanted.items() if held.get(name) != made)
+    shown = [f.name for f in spark.table(gold.name).schema]
+    columns = {
+        "added": tuple(c.name for c in gold.columns if c.name not in shown and not c.added),
+        "removed": tuple(name for name in shown if name not in gold.column_names),
+        "missing": missing,
+        "let_go": tuple(name for name in held if name not in wanted),
+    }
+    kind, why = _kind(view, told, found, columns)
+    differs = Change(
+        view.name,
+        kind,
+        why,
+        columns["added"],
+        columns["removed"],
+        missing,
+        columns["let_go"],
+        tuple(_stems(view, missing)),
+    )
+    if kind == "bronze":
+        return differs
+    if pipeline and (refused := accepted_values.refused_value(spark, pipeline, view)):
+        return replace(differs, kind="bronze", why=refused)
+    return _with_expired(spark, view, told, differs)
+
+
+def _with_expired(
+    spark: SparkSession, view: FeatureView, told: Mapping[str, str], differs: Change
+) -> Change:
+    """Return the change of a view of which windows may need buckets that have expired; only another
+    declaration than the tables' last can."""
+    if told.get(DECLARED) == json.dumps(view.words()):
+        return differs
+    if (lost := expired_before.lost_since(spark, view, told)) is None:
+        return differs
+    needed, before = lost
+    why = f"the windows need buckets from {iso(needed)} on, and those before {iso(before)} expired"
+    if differs.kind == "features":  # neither rebuild of a part can begin before the other
+        return replace(differs, kind="bronze", why=why)
+    return replace(differs, kind="since", why=why, since=f"{needed:%Y-%m-%dT%H:%M}")
+
+
+def _kind(
+    view: FeatureView,
+    told: Mapping[str, str],
+    found: Mapping[str, str],
+    columns: Mapping[str, tuple[str, ...]],
+) -> tuple[Kind, str]:
+    if other := _other_columns(view, found):
+        return "bronze", other
+    if told.get(GRAIN, tables.grain(view)) != tables.grain(view):
+        return "bronze", "keys, bucket or event time are others"
+    if columns["missing"] and not any(
+        held(view, feature, columns["missing"]) for feature in view.features
+    ):
+        return "bronze", "the buckets hold nothing that the view declares"
+    if columns["missing"]:
+        return "features", f"the buckets hold nothing for {', '.join(columns['missing'])}"
+    if columns["added"] or columns["removed"] or columns["let_go"]:
+        parts = (f"gold gets {n}" for n in columns["added"])
+        gone = (f"gold loses {n}" for n in columns["removed"])
+        return "gold", ", ".join((*parts, *gone)) or "buckets keep less"
+    return "none", "the tables are as declared"
+
+
+def _other_columns(view: FeatureView, found: Mapping[str, str]) -> str:
+    """Return which column of the buckets has another type than declared, or is missing as a key."""
+    wanted = {c.name: c.type.lower().replace(" ", "") for c in tables.buckets(view).columns}
+    partials = {partial.name for partial in view.partials}
+    for name, type_ in wanted.items():
+        if name not in found and name not in partials:
+            return f"the buckets have no column {name}"
+        if name in found and found[name] != type_:
+            return f"column {name} of the buckets is {found[name]}, declared {type_}"
+    return ""
+
+
+def _held(
+    told: Mapping[str, str], found: Mapping[str, str], view: FeatureView
+) -> Mapping[str, str]:
+    """Return what each partial that the buckets hold is made of; a table that does not say holds
+    the columns it has."""
+    if PARTIALS in told:
+        held: dict[str, str] = json.loads(told[PARTIALS])
+        return held
+    return {p.name: tables.made_of(view, p) for p in view.partials if p.name in found}
+
+
+def _stems(view: FeatureView, missing: tuple[str, ...]) -> dict[str, None]:
+    """Return the names of the features that need a missing partial, each once."""
+    return {name_of(f): None for f in view.features if needs(view, f, missing)}
+
+
+def held(view: FeatureView, feature: Feature, missing: tuple[str, ...]) -> Feature | None:
+    """Return a feature as far as the buckets hold it, with those of the values it is split by of
+    which no partial is missing; None where nothing is left, and for a ratio."""
+    if feature.aggregate == RATIO:
+        return None
+    if not needs(view, feature, missing):
+        return feature
+    each = (feature.model_copy(update={"values": (value,)}) for value in feature.values)
+    values = tuple(one.values[0] for one in each if not needs(view, one, missing))
+    return feature.model_copy(update={"values": values}) if values else None
+
+
+def needs(view: FeatureView, feature: Feature, partials: tuple[str, ...]) -> bool:
+    """Return whether a feature is made of one of the partials."""
+    made = partials_of(feature, view.types, view.event_time)
+    return any(partial.name in partials for partial in made)
+
+
+def name_of(feature: Feature) -> str:
+    """Return the name of a feature without its windows and the values it is split by."""
+    return "_".join(filter(None, (feature.stem, feature.aggregate)))
+
+
+def settle(spark: SparkSession, view: FeatureView, found: Change) -> None:
+    """Have the bucket table say that it holds what the view declares, and nothing else."""
+    name = tables.buckets(view).name
+    told, said = tables.told(view), properties(spark, name)
+    if all(said.get(key) == value for key, value in told.items()):
+        return
+    required = {f.name for f in spark.table(name).schema if not f.nullable}
+    for partial in found.let_go:
+        if partial in required:
+            spark.sql(f"ALTER TABLE {name} ALTER COLUMN {partial} DROP NOT NULL")
+    hold(spark, view, said)
+
+
+def hold(
+    spark: SparkSession,
+    view: FeatureView,
+    said: Mapping[str, str],
+    besides: Mapping[str, str] | None = None,
+) -> None:
+    """Have the bucket table say that it was made for the view, one version on from what it `said`
+    in its properties; and other properties `besides`, in the same commit."""
+    version = str(int(said.get(VERSION, "0")) + 1)
+    told = {**tables.told(view), VERSION: version, **(besides or {})}
+    tell(spark, tables.buckets(view).name, told)
+
+
+def refuse(pipeline: str, found: Change, filled_from: datetime | None = None) -> None:
+    """Raise LakeError when the tables cannot serve the view as they are; buckets that a rebuild is
+    about to make again, from a time on, are not missed."""
+    if found.since and filled_from and filled_from <= instant(found.since, where=found.view):
+        return
+    if found.kind in ("since", "features", "bronze"):
+        raise LakeError(
+            f"is declared otherwise than its tables were made: {found.why}",
+            where=f"view {found.view}",
+            expected=f"{found.way(pipeline)}; `tidemill plan {pipeline}` tells more",
+        )

@@ -1,0 +1,67 @@
+"""What expiry has removed from a bucket table, as the table says it: `tidemill.expired_before`.
+
+The property is written with each expiry, so it outlives the log and today's `history`. A view whose
+windows reach back beyond it lacks buckets, whatever its declaration says; `rebuild --since` makes
+them again from the events, which are never expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.config.settings import EPOCH, iso
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.commits import ledger
+from tidemill.lake.schema.table_properties import tell
+
+PROPERTY = "tidemill.expired_before"
+WORDS = "expired before "  # of upkeep's ledger, which all there is in a lake of version 0.1
+
+
+def lost_since(
+    spark: SparkSession, view: FeatureView, said: Mapping[str, str]
+) -> tuple[datetime, datetime] | None:
+    """Return the hour from which the windows need buckets, and the time before which expiry has
+    removed them; None where no window of now reaches so far back. `said` are the bucket table's
+    properties."""
+    before = expired_before(spark, view, said)
+    if before is None:
+        return None
+    newest = F.unix_seconds(F.max("bucket_start"))
+    seconds = spark.table(tables.buckets(view).name).agg(newest).collect()[0][0]
+    if seconds is None:
+        return None
+    end = EPOCH + timedelta(seconds=seconds) + view.bucket_length
+    needed = (end - view.horizon).replace(minute=0, second=0, microsecond=0)
+    return (needed, before) if end - view.horizon < before else None
+
+
+def expired_before(
+    spark: SparkSession, view: FeatureView, said: Mapping[str, str]
+) -> datetime | None:
+    """Return the time before which expiry has removed buckets, None when it never has."""
+    if PROPERTY in said:
+        return ledger.instant(said[PROPERTY])
+    commits = ledger.commits(spark, tables.buckets(view).name, None)
+    notes = (str((commit.ledger or {}).get(ledger.UPKEEP, "")) for commit in commits)
+    times = (ledger.instant(n.removeprefix(WORDS)) for n in notes if n.startswith(WORDS))
+    return max(times, default=None)
+
+
+def note(spark: SparkSession, view: FeatureView, before: datetime) -> None:
+    """Have the bucket table say that no bucket before a time is sure to be in it."""
+    tell(spark, tables.buckets(view).name, {PROPERTY: iso(before)})
+
+
+def filled(
+    spark: SparkSession, view: FeatureView, said: Mapping[str, str], since: datetime
+) -> None:
+    """Have the bucket table say that every bucket from a time on was made again."""
+    before = expired_before(spark, view, said)
+    if before is not None and since < before:
+        note(spark, view, since)

@@ -1,0 +1,20 @@
+"""A table's properties, which outlive its log: what a table says of itself for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from tidemill.lake.parameters import quoted
+
+
+def properties(spark: SparkSession, name: str) -> dict[str, str]:
+    """Return a table's properties."""
+    return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+
+
+def tell(spark: SparkSession, name: str, said: Mapping[str, str]) -> None:
+    """Write properties of a table."""
+    listed = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in said.items())
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({listed})")

@@ -1,0 +1,303 @@
+"""The Spark session: the platform's when there is one, otherwise a local one built here.
+
+Nothing else in the package builds a session; the functions get theirs as an argument.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from tidemill.errors import DiskFullError, SetupError, TidemillError
+from tidemill.lake.session import local_machine
+from tidemill.lake.visible_text import visible
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CORES = 8
+# PySpark prints every analysis error with its Java stack before it raises it.
+_PRINT_STACKS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # Delta's parser drops parameter markers unless Spark substitutes them itself (delta 7640).
+    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
+    # pandas writes timestamps in nanoseconds, which Spark otherwise refuses to read.
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    # Times with statistics in the files, by which a reader skips; Spark's own default has none.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A Delta snapshot is a 50-task stage by default.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",  # VACUUM: 10,000 tasks else
+    # The JVM does not compile a method beyond 8,000 bytes; Spark then splits the stage instead.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # What joins or adds up takes memory by the page, 64 MB of it by default, for ten rows too.
+    "spark.buffer.pageSize": "2m",
+    # With 2 shuffle partitions there is nothing to adapt, and each stage would be planned again.
+    "spark.sql.adaptive.enabled": "false",
+    # Rows are kept in a copy of the session where one of these is on, one copy each time.
+    "spark.sql.adaptive.applyFinalStageShuffleOptimizations": "false",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # A stream that cannot be stopped is an error, not a process that never ends.
+    "spark.sql.streaming.stopTimeout": "180s",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+# A small machine spends more on compiling Java than on running it: compile what is hot for long.
+JVM = (
+    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=400000"
+)
+SMALL_MACHINE = 4  # cores
+# By which Delta and streams commit; `_write_plain_files` is the rest of it.
+PLAIN_FILES = {
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs"
+}
+# Of data that is small each statement costs more to compile than to interpret.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def session(
+    *,
+    driver_memory: str = "2g",
+    verbose: bool = False,
+    shuffle_partitions: int = 2,
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return the active session untouched (a platform's, a notebook's), else a local one.
+
+    One of Databricks or Connect that is made here is set to UTC and ANSI (`session_settings`). The
+    arguments are those of `local_session` and mean nothing to a session that exists.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    if active := SparkSession.getActiveSession():
+        return active
+    if on_databricks() or _remote().startswith("sc://"):
+        from tidemill.lake.session.required_settings import apply
+
+        return apply(SparkSession.builder.getOrCreate())
+    return local_session(
+        driver_memory=driver_memory,
+        verbose=verbose,
+        shuffle_partitions=shuffle_partitions,
+        extra=extra,
+    )
+
+
+def on_databricks() -> bool:
+    """Return whether this process runs on a Databricks cluster."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
+def _remote() -> str:
+    """Return where Spark Connect is: `sc://host`, `local[2]` for a server in here, else nothing."""
+    return os.environ.get("SPARK_REMOTE", "")
+
+
+def local_session(
+    *,
+    driver_memory: str = "2g",
+    verbose: bool = False,
+    shuffle_partitions: int = 2,
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a session in this process's own JVM, with Delta, in UTC, with its logs put away.
+
+    `extra` overrides any setting; packages in its `spark.jars.packages` join Delta's. A JVM that
+    is already running is used again, with the memory and jars it was started with. Where
+    SPARK_REMOTE is `local[n]` the session is of Spark Connect, its server in this JVM. A missing
+    Java, package or jar raises SetupError before or instead of Spark's own error.
+    """
+    for check in (local_machine.java(), local_machine.spark(), local_machine.delta()):
+        _require(check)
+    from pyspark.logger import PySparkLogger
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    folder = _session_folder()
+    conf = {
+        **CONF,
+        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]", **PLAIN_FILES}),
+        "spark.app.name": "tidemill",
+        "spark.driver.memory": driver_memory,
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.jars.ivy": str(local_machine.ivy_folder()),
+        **({"spark.driver.defaultJavaOptions": JVM} if _cores() <= SMALL_MACHINE else {}),
+        **(extra or {}),
+    }
+    spark = _start(conf, None if verbose else folder / "spark.log")
+    if not _remote():
+        spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+        _write_plain_files(spark)
+    for name in _PRINT_STACKS:
+        PySparkLogger.getLogger(name).disabled = not verbose
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return spark
+
+
+def _write_plain_files(spark: SparkSession) -> None:
+    """Have Hadoop write local files without a hidden one that holds a checksum, and ask for none:
+    each costs it several processes, to set a mode and to look for links."""
+    context: Any = spark.sparkContext
+    files = context._jvm.org.apache.hadoop.fs.FileSystem
+    local = files.getLocal(context._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
+    local.setVerifyChecksum(False)
+
+
+@contextlib.contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Have the session's statements interpreted while the block runs: quicker where they read
+    little, slower where they read much."""
+    before = {name: spark.conf.get(name, None) for name in INTERPRETED}
+    try:
+        for name, value in INTERPRETED.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
+
+
+def require_spark() -> None:
+    """Raise SetupError when pyspark or delta cannot be imported; a bare wheel brings neither."""
+    _require(local_machine.importable())
+
+
+def jvm_pid() -> int | None:
+    """Return the process id of this process's JVM, or None when it has none."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if child.name().startswith("java"):
+                return child.pid
+    return None
+
+
+def _require(check: local_machine.Check) -> None:
+    if not check.ok:
+        raise SetupError(check.sentence, where=check.name, expected=check.expected)
+
+
+def _session_folder() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="tidemill-"))
+    except OSError as error:
+        message = f"no temporary folder can be written ({error}); free space or set TMPDIR"
+        raise SetupError(message, where="session") from error
+
+
+def _cores() -> int:
+    """Return the number of cores this process may use, which in a container is less than all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
+    from delta import configure_spark_with_delta_pip
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
+    builder = configure_spark_with_delta_pip(builder, extra_packages=more)
+    try:
+        with _output_to(log):
+            spark: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise _start_error(log, error, conf) from error
+    return spark
+
+
+@contextlib.contextmanager
+def _output_to(log: Path | None) -> Iterator[None]:
+    """Point standard output and error at `log` while the JVM is launched: it keeps them, we do not.
+
+    Java names some of its own start errors on standard output, which is for our JSON.
+    """
+    if log is None:
+        yield
+        return
+    _flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    try:
+        with log.open("ab") as file:
+            for descriptor in saved:
+                os.dup2(file.fileno(), descriptor)
+        yield
+    finally:
+        _flush()
+        for descriptor, copy in saved.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _start_error(log: Path | None, error: Exception, conf: Mapping[str, str]) -> TidemillError:
+    """Return the error that says why Spark did not start, from its log."""
+    text = log.read_text(errors="replace") if log else str(error)
+    see = f"; Spark's log is {log}" if log else ""
+    if "No space left on device" in text or "File too large" in text:
+        places = f"{conf['spark.jars.ivy']} or {tempfile.gettempdir()}"
+        return DiskFullError(f"the disk of {places} is full; free some space{see}", where="session")
+    if "unresolved dependenc" in text.lower() or "Server access error" in text:
+        message = (
+            f"the Delta jars are not in {conf['spark.jars.ivy']} and cannot be fetched; "
+            f"connect to the network once (about 190 MB), or copy that folder here{see}"
+        )
+        return SetupError(message, where="jars")
+    if "heap" in text.lower() or "insufficient memory" in text.lower():
+        memory = conf["spark.driver.memory"]
+        return SetupError(f"no JVM with {memory} can be started; ask for less{see}", where="memory")
+    return SetupError(f"Spark did not start: {_reason(error, text)}{see}", where="session")
+
+
+def _reason(error: Exception, text: str) -> str:
+    """Return the log's first line that names an exception, else the Python error's first line."""
+    lines = [line.strip() for line in text.splitlines()]
+    named = (line for line in lines if "Exception" in line or line.startswith("Error"))
+    return next(named, str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def main() -> int:
+    """Start one session and stop it, which fetches the jars the first time; return an exit code."""
+    try:
+        local_session(driver_memory="512m").stop()
+    except TidemillError as error:
+        print(f"error: {visible(error)}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

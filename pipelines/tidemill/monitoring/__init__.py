@@ -1,0 +1,1 @@
+"""What a running pipeline reports: metrics, status, a page."""

@@ -1,0 +1,212 @@
+"""The page of `tidemill report`: one HTML file that holds its style and its plots, and no script.
+
+    numbers ──sections──► heading, plot (two widths, for a desk and a phone), the same as a table
+
+Every text is escaped, and a policy lets the browser run and fetch nothing. Colors follow the
+reader's light or dark; a plot's axes take the text's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import Template
+
+from tidemill.errors import UsageError
+from tidemill.lake.batches import MERGED
+from tidemill.monitoring.report.html import plain, section, table_of, text_of
+from tidemill.monitoring.report.measurements import Numbers
+from tidemill.monitoring.status import span
+from tidemill.pipeline.silver import lateness
+from tidemill.query import charts
+from tidemill.query.content_policy import content_security_policy
+
+TEMPLATE = Path(__file__).parent / "report.html"
+_NEWEST = (
+    *("query", "view", "batch", "committed_at", "events", "refused", "keys_changed"),
+    *("backlog", "freshness", "seconds"),
+)
+_LATE = ("10 s", "1 min", "5 min", "1 h", "6 h", "1 d", "7 d", "more")
+
+
+def check(output: Path) -> None:
+    """Refuse what cannot become the page, before anything is read."""
+    charts.require_altair()
+    if output.suffix not in {".html", ".htm"}:
+        message = f"{str(output)!r} is no page"
+        raise UsageError(message, where="--output", expected="a name that ends with .html")
+    if not output.absolute().parent.is_dir():
+        message = f"there is no folder {str(output.absolute().parent)!r}"
+        raise UsageError(message, where="--output", expected="a folder that is there")
+
+
+def write(found: Numbers, output: Path) -> Path:
+    """Write the page; return its path."""
+    try:
+        output.write_text(rendered(found), encoding="utf-8")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise UsageError(message, where=str(output), expected="a file you may write") from error
+    return output.absolute()
+
+
+def rendered(found: Numbers) -> str:
+    """Return the page as text."""
+    template = TEMPLATE.read_text("utf-8")
+    return Template(template).substitute(
+        policy=content_security_policy(template),
+        pipeline=text_of(found["pipeline"]),
+        lake=text_of(found["lake"]),
+        at=text_of(found["at"]),
+        days=f"{found['days']} day{'s' if found['days'] != 1 else ''}",
+        cards="\n".join(_cards(found)),
+        sections="\n".join(_sections(found)),
+    )
+
+
+def _cards(found: Numbers) -> Iterator[str]:
+    """Yield the numbers at the top of the page."""
+    totals = found["totals"]
+    for fresh in found["freshness"]:
+        age = "never refreshed" if fresh["as_of"] is None else f"{span(fresh['age_seconds'])} old"
+        yield _card(age, f"{fresh['view']}, as of {fresh['as_of'] or '-'}")
+    yield _card(f"{totals['events']:,}", "records judged")
+    share = totals["quarantined"] / totals["events"] if totals["events"] else 0
+    yield _card(f"{share:.2%}", f"refused, {totals['quarantined']:,} records")
+    yield _card(f"{totals['duplicates']:,}", "duplicates")
+    yield _card(f"{totals['keys_changed']:,}", f"keys changed; refreshes: {totals['refreshes']:,}")
+    yield _card(f"{totals['tick_seconds']:.1f} s", "median refresh")
+    yield _card(f"{totals['backlog']:,}", "rows waited at the last batch")
+
+
+def _card(number: str, what: str) -> str:
+    return f"<div class='card'><b>{text_of(number)}</b><span>{text_of(what)}</span></div>"
+
+
+def _sections(found: Numbers) -> Iterator[str]:
+    bins = found["over_time"]
+    yield section(
+        "Freshness",
+        "How old gold was when a refresh could be read: commit time minus as_of, the largest of "
+        "each time. With an event clock, a replay of old events is old.",
+        ["time", "view", "seconds"],
+        [[b["start"], view, age] for b in bins for view, age in b["freshness"].items()],
+        kind="line",
+        color="view",
+        labels={"seconds": "seconds behind"},
+    )
+    yield section(
+        "Volumes",
+        "Records that clean judged, by what became of them.",
+        ["time", "became", "records"],
+        [
+            [b["start"], shown, b[name]]
+            for b in bins
+            for name, shown in (
+                ("accepted", "accepted"),
+                ("duplicates", "duplicate"),
+                ("quarantined", "refused"),
+            )
+        ],
+        kind="bar",
+        color="became",
+    )
+    yield section(
+        "Latency by step",
+        "Seconds of a batch, the median of each time.",
+        ["time", "step", "seconds"],
+        [[b["start"], step, s] for b in bins for step, s in b["seconds"].items()],
+        kind="line",
+        color="step",
+        table=table_of(
+            ["query", "view", "step", "batches", "median s", "95 % s", "most s"],
+            [list(row.values()) for row in found["seconds"]],
+        ),
+    )
+    yield section(
+        "Backlog",
+        "Rows that waited for the query when its batch was done, the most of each time.",
+        ["time", "query", "rows"],
+        [[b["start"], query, rows] for b in bins for query, rows in b["backlog"].items()],
+        kind="line",
+        color="query",
+    )
+    yield section(
+        "Refused by reason",
+        "A record that breaks two rules counts in both.",
+        ["reason", "records", "share"],
+        [[r["reason"], r["records"], f"{r['share']:.3%}"] for r in found["refused"]],
+        kind="bar",
+        x="reason",
+        y="records",
+        empty="Nothing was refused.",
+    )
+    yield _late(found["late"])
+    yield section(
+        "Cost of ticks",
+        "Rows of gold by what the MERGEs did with them. Copied rows did not change: they stood in "
+        "a file that was written again.",
+        ["time", "rows were", "rows"],
+        [[b["start"], action, b["merged"].get(action, 0)] for b in bins for action in MERGED],
+        kind="bar",
+        color="rows were",
+    )
+    yield _files(found["files"])
+    shown = [[row[name] for name in _NEWEST] for row in found["batches"]]
+    headings = [name.replace("_", " ") for name in _NEWEST]
+    yield plain("Newest batches", "Newest first; freshness in seconds.", table_of(headings, shown))
+
+
+def _late(late: Numbers) -> str:
+    """Return the section of lateness."""
+    within = dict(zip(lateness.BOUNDS, _LATE, strict=False))
+    half, high = (
+        f"within {within[late[name]]}" if late[name] else "in more than 7 d"
+        for name in ("half_within", "p95_within")
+    )
+    rows = [[n, c] for n, c in zip(_LATE, late["classes"].values(), strict=True)]
+    counted = any(events for _, events in rows)
+    told = f" Half came {half}, 95 of 100 {high}; the latest {span(late['most'])} late."
+    return section(
+        "Lateness",
+        "From event time to arrival, of accepted events." + (told if counted else ""),
+        ["at most", "events"],
+        rows if counted else [],
+        kind="bar",
+        empty="No lateness is known: no event was accepted since it is counted.",
+    )
+
+
+def _files(files: Sequence[Numbers]) -> str:
+    """Return the section of the files' health."""
+    names = ("table", "files", "bytes", "small_files", "log_files", "log_bytes")
+    rows = [[f[name] for name in names] for f in files]
+    for row, one in zip(rows, files, strict=True):
+        row[2], row[5] = _size(one["bytes"]), _size(one["log_bytes"])
+        if one["small_files"] is not None and one["files"]:
+            row[3] = f"{one['small_files']:,} ({one['small_files'] / one['files']:.0%})"
+    headings = ["table", "files", "size", "small files", "log files", "log size"]
+    return section(
+        "File health",
+        "Small files are under 16 MB beside another such file of their partition: "
+        "`tidemill maintain` puts those of closed partitions together.",
+        ["table", "files"],
+        [[one["table"], one["files"]] for one in files],
+        kind="bar",
+        x="table",
+        y="files",
+        table=table_of(headings, rows),
+        opened=True,
+    )
+
+
+def _size(number: int | None) -> str | None:
+    """Return a number of bytes in the unit that fits."""
+    if number is None:
+        return None
+    size = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -1,0 +1,1 @@
+"""What is done to a lake beside its pipeline: maintenance, rebuilds, repairs."""

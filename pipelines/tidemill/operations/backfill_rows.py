@@ -1,0 +1,175 @@
+"""What a rebuild of a part writes, and where the bucket table says how far it is.
+
+Of a rebuild of features its property `tidemill.rebuild` is a JSON object:
+
+    {spec, id}           what is rebuilt, and a name for its transactions
+    {done, until}        how many days are done, and the newest batch of events in them
+    {to, aim, tails}     of later events: the newest batch that was read, the one to read to
+
+It goes in the commit by which the table says that it holds the features. Keys, and what came since
+a time, are staged (see `staging`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.lake import tables, times
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.integrity import interrupted_rebuilds
+from tidemill.lake.parameters import literal, quoted
+from tidemill.lake.schema import creation, evolution
+from tidemill.pipeline.silver import clean as silver
+
+DAY = timedelta(days=1)
+TAILS = 1_000_000  # the transaction numbers of later events begin here, those of days at 0
+
+
+def make_room(lake: Lake, view: FeatureView, partials: Sequence[str], rebuild: str) -> None:
+    """Add the columns that are missing, and empty those that hold something from before."""
+    name = tables.buckets(view).name
+    there = {field.name for field in lake.spark.table(name).schema}
+    declared = {column.name: column for column in tables.buckets(view).columns}
+    new = [declared[partial] for partial in partials if partial not in there]
+    if new:
+        listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in new)
+        lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
+    old = [partial for partial in partials if partial in there]
+    if old:
+        told = {
+            "generation": lake.generation,
+            "batch": silver.bucketed(lake, view).batch,
+            ledger.UPKEEP: "columns emptied",
+            ledger.REBUILD: rebuild,
+        }
+        emptied = ", ".join(f"{partial} = NULL" for partial in old)
+        known = " OR ".join(f"{partial} IS NOT NULL" for partial in old)
+        with writer.carrying(lake.spark, told):
+            lake.spark.sql(f"UPDATE {name} SET {emptied} WHERE {known}")
+
+
+def only(
+    lake: Lake, view: FeatureView, events: DataFrame, batch: int, partials: Sequence[str]
+) -> DataFrame:
+    """Return the buckets of events with the given partials alone; the others add nothing."""
+    made = silver.buckets_of(events, batch, view)
+    others = {p.name for p in view.partials if p.name not in partials}
+    columns = []
+    for column in lake.spark.table(tables.buckets(view).name).schema:
+        if column.name in others or column.name not in made.columns:
+            nothing = F.lit(None) if column.nullable else F.lit(0)
+            columns.append(nothing.cast(column.dataType).alias(column.name))
+        else:
+            columns.append(F.col(column.name))
+    return made.select(*columns)
+
+
+def days(events: DataFrame, kept: timedelta, since: datetime | None) -> Iterator[datetime]:
+    """Yield the days that hold events, from a time on, the oldest first; of the newest ones, of
+    which buckets are `kept`."""
+    ends = events.agg(F.unix_seconds(F.min("event_hour")), F.unix_seconds(F.max("event_hour")))
+    first, last = (times.of_epoch(seconds) for seconds in ends.collect()[0])
+    if first is None or last is None:
+        return
+    first = max(filter(None, (first, since, last - kept)))
+    day = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day <= last:
+        yield day
+        day += DAY
+
+
+def of_day(events: DataFrame, day: datetime) -> DataFrame:
+    """Return the events of a day."""
+    hour = F.col("event_hour")
+    return events.where((hour >= times.at(day)) & (hour < times.at(day + DAY)))
+
+
+def check_part(view: FeatureView, keys: Sequence[Mapping[str, str]]) -> None:
+    """Refuse keys that are not the view's."""
+    for key in keys:
+        if set(key) != set(view.keys):
+            raise UsageError(
+                f"{', '.join(key)} are not the keys of view {view.name}",
+                where="--keys",
+                expected=",".join(f"{name}=..." for name in view.keys),
+            )
+        for name in key:
+            if view.types[name] != "STRING":
+                raise UsageError(f"key {name} is {view.types[name]}, no text", where="--keys")
+
+
+def condition(
+    first: datetime,
+    end: datetime | None,
+    keys: Sequence[Mapping[str, str]],
+    since: datetime | None,
+) -> str:
+    """Return the SQL condition of the bucket rows to replace from a day on, and before an end where
+    there is one."""
+    parts = [f"bucket_hour >= {literal(first)}"]
+    if end:
+        parts.append(f"bucket_hour < {literal(end)}")
+    if since:
+        parts.append(f"bucket_start >= {literal(since)}")
+    if keys:
+        each = (
+            " AND ".join(f"{name} = {quoted(value)}" for name, value in key.items()) for key in keys
+        )
+        parts.append(f"({' OR '.join(f'({one})' for one in each)})")
+    return " AND ".join(parts)
+
+
+def newest_event_batch(lake: Lake) -> int:
+    """Return the newest batch of events, -1 for none."""
+    row = lake.spark.table(tables.events(lake.pipeline).name).agg(F.max("batch")).collect()[0]
+    return -1 if row[0] is None else int(row[0])
+
+
+def state(lake: Lake, name: str, spec: str) -> dict[str, Any]:
+    """Return how far the same rebuild came, else its beginning."""
+    found = interrupted_rebuilds.state(lake.spark, name)
+    beginning = {"spec": spec, "done": 0, "id": creation.new_generation()}
+    return found if found.get("spec") == spec else beginning
+
+
+def aim_at_later(lake: Lake, name: str, state: dict[str, Any], newest: int) -> bool:
+    """Return whether there are events that came after the rebuild began, and say to which batch
+    they are read: a write that is tried again must hold the same."""
+    if state["aim"] > state["to"]:
+        return True
+    if newest <= state["to"]:
+        return False
+    state["aim"] = newest
+    keep(lake, name, state)
+    return True
+
+
+def keep(lake: Lake, name: str, state: Mapping[str, Any]) -> None:
+    """Have the bucket table say how far the rebuild is."""
+    evolution.tell(lake.spark, name, {interrupted_rebuilds.STATE: json.dumps(state)})
+
+
+def end(lake: Lake, view: FeatureView) -> None:
+    """Have the bucket table say, in one commit, that it holds what the view declares and that no
+    rebuild is under way: gone on with, a rebuild that has ended would count later events twice."""
+    name = tables.buckets(view).name
+    evolution.hold(
+        lake.spark, view, evolution.properties(lake.spark, name), {interrupted_rebuilds.STATE: ""}
+    )
+    forget(lake, name)
+
+
+def forget(lake: Lake, name: str) -> None:
+    """Drop what the bucket table says of a rebuild."""
+    lake.spark.sql(
+        f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{interrupted_rebuilds.STATE}')"
+    )

@@ -1,0 +1,114 @@
+"""What is missing on this machine, and the cure for each: `tidemill doctor`."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from tidemill.lake.session import local_machine
+from tidemill.lake.session.local_machine import Check
+
+__all__ = ["Check", "checks"]
+
+PYTHON = (3, 10)
+DISK_GB = 1
+MEMORY_GB = 2
+GB = 1024**3
+
+
+def checks(root: Path) -> list[Check]:
+    """Return one check per requirement, in the order in which to repair them.
+
+    `root` is the lake's folder, which need not exist yet and is not made. No session is started;
+    the network is asked only when the Delta jars are not there.
+    """
+    return [
+        _python(),
+        local_machine.java(),
+        local_machine.spark(),
+        local_machine.delta(),
+        local_machine.package("pandas", "2."),
+        _jars(local_machine.ivy_folder()),
+        _writable(root),
+        _disk(root),
+        _memory(),
+    ]
+
+
+def _python() -> Check:
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    expected = "Python {}.{} or newer".format(*PYTHON)
+    ok = sys.version_info >= PYTHON
+    return Check("python", ok, found, expected, "" if ok else f"install {expected}")
+
+
+def _jars(cache: Path) -> Check:
+    """Return whether the jars that go with the installed delta-spark are there, or can be had."""
+    version = local_machine.installed("delta-spark") or f"{local_machine.DELTA}.0"
+    names = [f"delta-spark_{local_machine.SPARK}_2.13", "delta-storage"]
+    jars = [cache / "jars" / f"io.delta_{name}-{version}.jar" for name in names]
+    expected = f"the jars of Delta {version}, or a network to fetch them"
+    if all(jar.exists() for jar in jars):
+        return Check("jars", True, str(cache), expected)
+    if _resolvable(f"io.delta {names[1]} {version}"):
+        return Check("jars", True, "not here; the first start fetches about 190 MB", expected)
+    fix = f"connect to the network for the first start, or copy {cache} from a machine that has it"
+    return Check(
+        "jars", False, f"not in {cache}, and the repository does not answer", expected, fix
+    )
+
+
+def _resolvable(dependency: str) -> bool:
+    """Return whether Ivy, as Spark brings and would use it, finds one small jar."""
+    spec = importlib.util.find_spec("pyspark")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    ivy = next(folder.glob("jars/ivy-*.jar"), None)
+    executable, _ = local_machine.java_executable()
+    if ivy is None or executable is None:
+        return False
+    with tempfile.TemporaryDirectory(prefix="tidemill-") as cache:
+        command = [executable, "-jar", str(ivy), "-cache", cache]
+        command += ["-dependency", *dependency.split()]
+        try:
+            answer = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+    return answer.returncode == 0
+
+
+def _writable(root: Path) -> Check:
+    expected = f"a folder at {root} that can be written"
+    parent = _existing(root)
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            return Check("folder", True, f"{parent} can be written", expected)
+    except OSError as error:
+        found = f"{parent} cannot be written ({error.strerror})"
+        return Check("folder", False, found, expected, "choose another folder with --root")
+
+
+def _disk(root: Path) -> Check:
+    free = shutil.disk_usage(_existing(root)).free
+    ok = free >= DISK_GB * GB
+    fix = "" if ok else "free some space, or choose another disk with --root"
+    return Check("disk", ok, f"{free / GB:.1f} GB free", f"at least {DISK_GB} GB free", fix)
+
+
+def _memory() -> Check:
+    available = psutil.virtual_memory().available
+    ok = available >= MEMORY_GB * GB
+    expected = f"at least {MEMORY_GB} GB available"
+    fix = "" if ok else "close other programs, or use a machine with more memory"
+    return Check("memory", ok, f"{available / GB:.1f} GB available", expected, fix)
+
+
+def _existing(root: Path) -> Path:
+    """Return the folder itself, or its nearest parent that exists."""
+    path = root.absolute()
+    return next(folder for folder in (path, *path.parents) if folder.exists())

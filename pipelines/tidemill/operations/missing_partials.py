@@ -1,0 +1,77 @@
+"""What the buckets lack for the features that a rebuild names, and the pipeline without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.errors import LakeError, UsageError
+from tidemill.features import FeatureView
+from tidemill.features.columns import partials_of
+from tidemill.features.suggestions import did_you_mean
+from tidemill.lake.schema import evolution
+
+Lacking = Mapping[str, tuple[str, ...]]
+
+
+def partials(
+    spark: SparkSession, definition: PipelineDefinition, features: Iterable[str]
+) -> Lacking:
+    """Return, for each view by name, the partials of the named features and those that its buckets
+    do not hold. UsageError for an unknown feature, or one that lacks as well and is not named."""
+    names = tuple(features)
+    found = {
+        view.name: _of_view(view, evolution.change(spark, view, definition), names)
+        for view in definition.views
+    }
+    known = [evolution.name_of(f) for view in definition.views for f in view.features]
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UsageError(f"unknown feature {name!r}{hint}", where="--features")
+    return found
+
+
+def _of_view(
+    view: FeatureView, found: evolution.Change, features: tuple[str, ...]
+) -> tuple[str, ...]:
+    if found.kind == "bronze":
+        raise LakeError(found.why, where=f"view {view.name}", expected="--from bronze")
+    unnamed = [name for name in found.features if name not in features]
+    if unnamed:
+        every = ",".join(found.features)
+        raise UsageError(
+            f"the buckets hold nothing for {', '.join(unnamed)} either",
+            where="--features",
+            expected=f"--features {every}",
+        )
+    named = (f for f in view.features if evolution.name_of(f) in features)
+    made = (p.name for f in named for p in partials_of(f, view.types, view.event_time))
+    lacking = tuple(dict.fromkeys((*found.missing, *made)))
+    if any(evolution.held(view, feature, lacking) for feature in view.features):
+        return lacking
+    return found.missing or lacking  # what the only feature has stays, so that a view is left
+
+
+def without(definition: PipelineDefinition, lacking: Lacking) -> PipelineDefinition:
+    """Return the pipeline with the features that the buckets hold, which can be run as it is."""
+    return definition.model_copy(
+        update={"views": tuple(_held(view, lacking[view.name]) for view in definition.views)}
+    )
+
+
+def _held(view: FeatureView, lacking: tuple[str, ...]) -> FeatureView:
+    held = (evolution.held(view, feature, lacking) for feature in view.features)
+    kept = tuple(feature for feature in held if feature is not None)
+    if not lacking:
+        return view
+    if not kept:
+        raise LakeError(
+            "the buckets hold nothing that the view declares",
+            where=f"view {view.name}",
+            expected="--from bronze",
+        )
+    fields = {name: getattr(view, name) for name in type(view).model_fields}
+    return FeatureView.model_validate({**fields, "features": kept})

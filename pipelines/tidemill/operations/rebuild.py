@@ -1,0 +1,120 @@
+"""Rebuild from bronze: clean's and feature's tables and checkpoints made again, under a new
+generation.
+
+    forget the checkpoints ─► empty the silver tables ─► clean ─► buckets ─► one refresh of gold
+
+The way out of a lost checkpoint. Bronze stays, and so does gold: readers see the old rows until one
+MERGE brings in the rows that differ. A rebuild that dies half-way is run again; once its tables are
+empty `run` finishes it, as it would have, before it does anything else.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import Place
+from tidemill.errors import LakeError
+from tidemill.lake import catalog as lakes
+from tidemill.lake import tables
+from tidemill.lake.batches import BatchRow
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.integrity import interrupted_rebuilds
+from tidemill.lake.schema import creation
+from tidemill.pipeline.connection import Opening, writing_session
+from tidemill.pipeline.gold import refresh as gold
+from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.runner import Stop, Tell, Watch, finish, summary
+from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.stateful import engine, state_input
+from tidemill.sources.null_source import Absent
+
+
+def rebuild(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[str, Any]:
+    """Rebuild the pipeline's lake from bronze; return the totals of `run`, and the new
+    generation. The source is not read, and need not be known."""
+    started, stop = time.monotonic(), Stop()
+    lakes.check_root(opening.place)
+    with writing_session(opening, f"tidemill rebuild {definition.pipeline}") as spark:
+        lake = renew(spark, opening.place, definition)
+        pipeline = Pipeline(lake, Absent(), opening.clock, definition.clock)
+        with stop.on_signals():
+            rows = from_bronze(pipeline, stop, tell)
+        return {
+            **summary(pipeline, rows, time.monotonic() - started),
+            "generation": lake.generation,
+        }
+
+
+def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+    """Return the lake with empty silver tables of a new generation, and no checkpoints for them.
+
+    Everything is checked before anything is touched. Stopped before the last table was emptied, the
+    lake is refused by every command but this one: a checkpoint is lost, or the tables are of two
+    generations.
+    """
+    lakes.check_root(place)
+    lakes.register(spark, place)
+    bronze = tables.bronze(pipeline).name
+    if not spark.catalog.tableExists(bronze):
+        raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
+    lakes.check_whose(spark, place, pipeline)
+    generation = creation.new_generation()
+    for query in ("clean", "feature", *map(engine.query_of, pipeline.views)):
+        Lake(spark, place, pipeline, generation, "").checkpoint(query).forget()
+        reach("renew.checkpoint_forgotten")
+    gold_tables = {tables.features(view).name for view in pipeline.views}
+    for table in tables.of(pipeline):
+        if table.generational and table.name not in gold_tables:
+            creation.create(spark, place, pipeline, table, generation, replace=True)
+            reach("renew.table_emptied")
+    return lakes.open_for_writing(spark, place, pipeline)
+
+
+def from_bronze(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
+    """Run clean and feature over all of bronze, gold refreshed once at the end, from the state
+    where that is the engine; return what was done."""
+    queries = ("clean", "feature")
+    pipeline.claim((*queries, *pipeline.states))
+    watch = Watch(pipeline, tell)
+    quiet = replace(pipeline, refreshes=False)
+    for query in queries:
+        if not stop:
+            finish(query, quiet, stop, watch)
+    if not stop:
+        for view in pipeline.definition.views:
+            _refresh(pipeline, view.name)
+    for query in pipeline.states:
+        if not stop:
+            finish(query, quiet, stop, watch)
+    watch.record()
+    return watch.rows
+
+
+def finished(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
+    """Finish a rebuild from bronze that was interrupted, if there is one; return what was done."""
+    return (
+        from_bronze(pipeline, stop, tell) if interrupted_rebuilds.from_bronze(pipeline.lake) else []
+    )
+
+
+def _refresh(pipeline: Pipeline, name: str) -> None:
+    """Refresh gold; without a single bucket, at the as_of it had, so that its rows become empty."""
+    lake, view = pipeline.lake, pipeline.definition.view(name)
+    there = silver.bucketed(lake, view)
+    as_of = silver.event_as_of(there, view)
+    if pipeline.follows == "wall":
+        as_of = pipeline.clock.end_of(view.bucket_length)
+    if as_of is None:
+        found = lake.commits(tables.features(view).name, None)
+        as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)
+    if pipeline.states:
+        state_input.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
+        return
+    gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)

@@ -1,0 +1,111 @@
+"""Reconcile: is gold what the buckets say, and what the accepted events say?
+
+Any version with a ledger can be compared with the buckets, at any time; with the events for as long
+as feature's checkpoint tells which of them it had read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tidemill.config.settings import iso
+from tidemill.errors import LakeError, UsageError
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.pipeline import batch_log
+from tidemill.pipeline.gold import refresh as gold
+from tidemill.pipeline.gold import strategy
+from tidemill.pipeline.silver import accepted_events
+from tidemill.pipeline.silver import clean as silver
+
+Source = Literal["buckets", "events"]
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """How many keys are not empty on either side, and how many of them have an unequal feature."""
+
+    view: str
+    as_of: str | None
+    batch: int
+    gold_version: int
+    keys: int
+    different: int
+
+
+def reconcile(
+    lake: Lake, view: FeatureView, version: int | None = None, *, source: Source = "buckets"
+) -> Reconciled:
+    """Compare a version of gold (the newest, by default) with the recompute at that version's
+    ledger, from the buckets or from the accepted events.
+
+    Raises LakeError for a version without a ledger, and when it can no longer be said which events
+    feature had read by then. A gold that was never refreshed has 0
+    differences when it is empty.
+    """
+    name = tables.features(view).name
+    if version is None:
+        there = lake.gold_state(view)
+        told, at = there.ledger, there.version
+    else:
+        told, at = _ledger_of(lake, name, version), version
+    if told is None:
+        left = lake.spark.read.option("versionAsOf", at).table(name).count()
+        return Reconciled(view.name, None, -1, at, left, left)
+    as_of, batch = ledger.instant(told["as_of"]), int(told["batch"])
+    if source == "events":
+        keys, different = accepted_events.compare(lake, view, at, as_of, batch)
+    else:
+        keys, different = strategy.compare(lake.spark, view, at, as_of, batch)
+    return Reconciled(view.name, iso(as_of), batch, at, keys, different)
+
+
+def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
+    """Recompute gold where it differs, or where another writer changed it; return the comparison
+    after it, and `repaired`, the keys changed. UsageError with the stateful engine, which cannot
+    recompute."""
+    if lake.pipeline.engine == "stateful":
+        raise UsageError(
+            "engine: stateful cannot recompute what is different",
+            where="--repair",
+            expected=f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+        )
+    before = reconcile(lake, view)
+    if not before.different and not lake.gold_state(view).recompute_reason:
+        return {**vars(before), "repaired": 0}
+    there = silver.bucketed(lake, view)
+    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(there, view)
+    batch = before.batch if before.as_of else there.batch
+    done = gold.refresh(lake, view, as_of=as_of, batch=batch, buckets=there.commits, force="repair")
+    batch_log.record(lake)
+    return {**vars(reconcile(lake, view)), "repaired": done.keys_changed}
+
+
+def from_events(
+    lake: Lake, view: FeatureView, pipeline: str, *, repair: bool = False
+) -> dict[str, Any]:
+    """Return the comparison with the accepted events, after a repair from the buckets where that is
+    wanted. Where they differ then, the buckets are wrong, and `mend` is the command that makes them
+    again; `pipeline` is how the user names it."""
+    done = {"repaired": repaired(lake, view)["repaired"]} if repair else {}
+    found = reconcile(lake, view, source="events")
+    told = {**vars(found), "from": "events", **done}
+    return {**told, "mend": _rebuild(lake, view, pipeline, found)} if found.different else told
+
+
+def _rebuild(lake: Lake, view: FeatureView, pipeline: str, found: Reconciled) -> str:
+    if lake.pipeline.engine == "stateful" or found.as_of is None:
+        return f"tidemill rebuild {pipeline} --from bronze"
+    since = (ledger.instant(found.as_of) - view.horizon).replace(minute=0, second=0)
+    return f"tidemill rebuild {pipeline} --since {since:%Y-%m-%dT%H:%M}"
+
+
+def _ledger_of(lake: Lake, name: str, version: int) -> Mapping[str, Any]:
+    for commit in lake.commits(name, None):
+        if commit.version == version and commit.ledger:
+            return commit.ledger
+    raise LakeError(f"version {version} has no ledger", where=name, expected="a refresh's version")

@@ -1,0 +1,1 @@
+"""The way of a batch: source, bronze, silver, gold."""

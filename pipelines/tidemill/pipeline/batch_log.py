@@ -1,0 +1,84 @@
+"""`tidemill_batches`: what each batch did, kept for as long as anybody wishes to ask.
+
+    ledgers ──batches.since──► rows ──append──► tidemill_batches ──► report, status, SQL
+                                 └────────────► Prometheus, the lines of `run`
+
+The pipeline's main thread records them, outside the ticks; a crash loses nothing, as the ledgers
+tell it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidemill.lake import batches, tables
+from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
+from tidemill.lake.catalog import Lake, checkpoint_root
+from tidemill.lake.commits.failpoints import reach
+
+
+def flow(lake: Lake) -> Flow:
+    """Return the lake's tables by name, read by the lake itself."""
+    views = tuple(view.name for view in lake.pipeline.views)
+    return Flow(lake.pipeline.pipeline, views, lake, checkpoint_root(lake.place))
+
+
+def recorded(lake: Lake) -> dict[str, int]:
+    """Return, by table, the newest version that `tidemill_batches` tells of; -1 for none."""
+    of_lake, table = flow(lake), tables.batches().name
+    found = dict.fromkeys(of_lake.told_by, -1)
+    if lake.is_as_made(table):
+        return found
+    ours = lake.spark.table(table).where(F.col("pipeline") == lake.pipeline.pipeline)
+    newest = ours.groupBy("query", "view").agg(F.max("version").alias("version")).collect()
+    for row in newest:
+        name = of_lake.table(row["query"], row["view"])
+        if name in found:
+            found[name] = max(found[name], row["version"])
+    return found
+
+
+def since(lake: Lake, after: Versions) -> list[BatchRow]:
+    """Return what was committed after the versions given, table by table, oldest first."""
+    return batches.since(flow(lake), after)
+
+
+def seen(lake: Lake, rows: Sequence[BatchRow], before: Versions) -> dict[str, int]:
+    """Return the versions up to which `rows` tell, for the next call of `since`."""
+    return batches.seen(flow(lake), rows, before)
+
+
+def record(lake: Lake) -> Versions:
+    """Append to `tidemill_batches` what the ledgers tell beyond it, in one commit; return the
+    versions up to which it tells."""
+    before = recorded(lake)
+    rows = since(lake, before)
+    append(lake, rows)
+    return seen(lake, rows, before)
+
+
+def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
+    """Append the rows to `tidemill_batches`, in one commit; none makes no commit."""
+    if rows:
+        table = tables.batches()
+        schema: StructType = lake.spark.table(table.name).schema
+        told = [as_row(lake.pipeline.pipeline, row) for row in rows]
+        frame = lake.spark.createDataFrame(told, schema)
+        frame.coalesce(1).write.format("delta").mode("append").saveAsTable(table.name)
+    reach("batches.recorded")
+
+
+def as_row(pipeline: str, row: BatchRow) -> dict[str, Any]:
+    """Return the row as the table holds it, by column."""
+    told = (column.name for column in tables.batches().columns if hasattr(row, column.name))
+    return {
+        **{name: getattr(row, name) for name in told},
+        **{name: row.counts.get(name) for name in COUNTS},
+        "pipeline": pipeline,
+        "seconds": {name: float(value) for name, value in row.seconds.items()},
+        "date": row.committed_at.date(),
+    }

@@ -1,0 +1,172 @@
+"""From what the user names to an open pipeline: definition, lock, session, lake, source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.pipeline_file import FilesSource, GeneratorSource, PipelineDefinition
+from tidemill.config.settings import Clock, Place, instant
+from tidemill.errors import InputError, LakeError
+from tidemill.lake import catalog as lakes
+from tidemill.lake import lock, tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.checkpoints import Checkpoint
+from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.schema import creation, evolution
+from tidemill.lake.schema.evolution import Change
+from tidemill.lake.session.session import session
+from tidemill.pipeline.queries import Pipeline
+from tidemill.sources import Source
+from tidemill.sources.files.source import Files
+from tidemill.sources.generator.source import Generator
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How to open: where, by which clock, and with what session."""
+
+    place: Place
+    clock: Clock
+    wait: float = 10.0
+    driver_memory: str = "2g"
+    verbose: bool = False
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    def session(self) -> SparkSession:
+        """Return the session: the platform's, or a local one as it is wished here."""
+        return session(
+            driver_memory=self.driver_memory, verbose=self.verbose, extra=self.spark_conf
+        )
+
+
+@contextmanager
+def writing(opening: Opening, command: str) -> Iterator[lock.WriteLock | None]:
+    """Hold the lake for writing; a catalog needs no lock, its commits are safe between
+    processes."""
+    lakes.prepare_root(opening.place)
+    root = opening.place.folder
+    if root is None:
+        yield None
+        return
+    with lock.hold(root, command, opening.wait) as held:
+        yield held
+
+
+@contextmanager
+def writing_session(opening: Opening, command: str) -> Iterator[SparkSession]:
+    """Hold the lake for writing, and yield the session that will: the lock names its JVM too."""
+    with writing(opening, command) as held:
+        spark = opening.session()
+        if held:
+            held.name_holder()
+        yield spark
+
+
+@contextmanager
+def open_lake(opening: Opening, definition: PipelineDefinition, command: str) -> Iterator[Lake]:
+    """Yield the pipeline's lake for writing, made where it is not there, and held against others;
+    refuse one that a rebuild from bronze left half-way."""
+    with writing_session(opening, command) as spark:
+        lake = lakes.open_for_writing(spark, opening.place, definition)
+        interrupted_rebuilds.refuse_from_bronze(lake)
+        yield lake
+
+
+@contextmanager
+def open_pipeline(
+    opening: Opening, definition: PipelineDefinition, command: str, *, once: bool
+) -> Iterator[Pipeline]:
+    """Yield the pipeline, its source checked before anything is started or made."""
+    source = source_of(definition, opening)
+    source.check(once=once)
+    with writing_session(opening, command) as spark:
+        lake = lakes.open_for_writing(spark, opening.place, definition)
+        yield Pipeline(lake, source, opening.clock, definition.clock)
+
+
+def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
+    """Return the pipeline's lake for reading: no lock, nothing made."""
+    lakes.check_root(opening.place)
+    spark = opening.session()
+    return lakes.open_for_reading(spark, opening.place, definition)
+
+
+def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[Change]:
+    """Return how each view differs from its tables as they are; nothing is made or settled."""
+    lakes.check_root(opening.place)
+    spark = opening.session()
+    lakes.register(spark, opening.place)
+    absent = lakes.absent_of(spark, definition)
+    behind = lakes.late_views(spark, opening.place, definition, absent)
+    standing = [view for view in definition.views if view.name not in behind]
+    for view in standing:
+        for table in (tables.buckets(view), tables.features(view)):
+            if table.name in absent:
+                raise LakeError(
+                    f"has no table {table.name}",
+                    where=str(opening.place),
+                    expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
+                )
+    if tables.events(definition).name not in absent:
+        behind |= coverage.late(lakes.as_found(spark, opening.place, definition), standing)
+    return [
+        Change(view.name, "views", f"its buckets lack events: {behind[view.name]}")
+        if view.name in behind
+        else evolution.change(spark, view, definition)
+        for view in definition.views
+    ]
+
+
+def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinition]) -> SparkSession:
+    """Return the session with the lake's tables, and the views of the pipelines that it holds."""
+    lakes.check_root(opening.place)
+    spark = opening.session()
+    lakes.register(spark, opening.place)
+    creation.make_functions(spark)
+    for definition in definitions:
+        there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
+        if there and not opening.place.catalog:
+            creation.make_views(spark, definition)
+    return spark
+
+
+def source_of(definition: PipelineDefinition, opening: Opening) -> Source:
+    """Return the source that the definition names; a generator goes on from its first start."""
+    declared = definition.source
+    if isinstance(declared, FilesSource):
+        return _files(declared, definition)
+    return _generator(declared, definition, opening)
+
+
+def _files(declared: FilesSource, definition: PipelineDefinition) -> Files:
+    if not declared.input:
+        raise InputError(
+            "a files source has no folder", where="source", expected="--input DIR, or input: DIR"
+        )
+    view = definition.events
+    required = {n: t for n, t in view.event_schema.items() if not t.endswith("?")}
+    required[view.event_time] = "timestamp"
+    return Files(Path(declared.input), definition.max_files_per_trigger, required)
+
+
+def _generator(
+    declared: GeneratorSource, definition: PipelineDefinition, opening: Opening
+) -> Generator:
+    root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_land"
+    known = Checkpoint("land", root, "").identity().get("start")
+    start = declared.start or (instant(str(known), where="start") if known else None)
+    return Generator(
+        start=start,
+        seed=declared.seed,
+        rate=declared.rate,
+        minutes=declared.minutes,
+        minutes_per_batch=declared.minutes_per_batch,
+        now=opening.clock.at,
+        events=declared.events,
+        most_records=definition.max_offsets_per_trigger,
+    )

@@ -1,0 +1,1 @@
+"""The gold layer: one row per key, changed only where its values change."""

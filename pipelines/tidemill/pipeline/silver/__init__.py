@@ -1,0 +1,1 @@
+"""The silver layer: events of records, minute buckets of events."""

@@ -1,0 +1,316 @@
+"""The silver layer: `clean` makes events of records, `bucket` makes minute buckets of events.
+
+    bronze batch ──judge──► refused ───────────────────────────► quarantine   (append, txn = batch)
+                        └─► valid ──known before?──► duplicate
+                                                └─► accepted ──► events       (append, txn = batch)
+    events batch ──cut to minutes──────────────────────────────► buckets      (append, txn = batch)
+
+Each function takes any frame and any batch id and may be called again with both after a crash at
+any point: what stands is verified, what is missing is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from tidemill.config.settings import iso
+from tidemill.errors import LedgerError
+from tidemill.features import FeatureView
+from tidemill.lake import tables, times
+from tidemill.lake.append import Appended, append, digest, digest_of_all, other_rows
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.parameters import ask
+from tidemill.lake.statements import statement
+from tidemill.lake.times import of_epoch
+from tidemill.pipeline.silver import lateness, replays, validation
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def cached(frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a batch's frame while it is read more than once."""
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What became of a batch of records; always events = accepted + quarantined + duplicates."""
+
+    events: int
+    accepted: int
+    quarantined: int
+    duplicates: int
+
+
+def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
+    """Append the batch's valid, distinct events and its refused records, each once.
+
+    An event is a duplicate when an accepted one has the same event_id and event time: in this batch
+    the smallest record_id is kept, across batches the one accepted before. Rows that an earlier try
+    of this batch wrote do not count. Raises LedgerError when the batch id was used for other rows.
+    """
+    lake = replace(lake, spark=batch.sparkSession)
+    started = time.monotonic()
+    found = replays.set_aside(validation.judge(batch, lake.pipeline), lake)
+    with cached(_slim(found, lake)) as judged:
+        read = _read(judged, batch_id, lake)
+        if not read.records:
+            return Cleaned(0, 0, 0, 0)
+        with cached(_valid(judged, read.hours, batch_id, lake)) as valid:
+            return _write_clean(judged, valid, read, batch_id, lake, started)
+
+
+def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
+    """Return the judged rows without what only quarantine keeps, where a row is not refused."""
+    kept = tables.events(lake.pipeline).column_names
+    only = [c.name for c in tables.bronze(lake.pipeline).columns if c.name not in kept]
+    refused = F.size("reasons") > 0
+    return judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
+
+
+def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
+    """Return what the batch holds: a row for each combination of reasons, which are few."""
+    valid = (F.size("reasons") == 0) & F.col(validation.EVENT_ID).isNotNull()
+    hour = F.when(valid, _hour(lake.pipeline.events.event_time))
+    with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
+    by_reasons = with_batch.groupBy("reasons").agg(
+        F.count("*").alias("records"),
+        digest(tables.quarantine(lake.pipeline), "size(reasons) > 0").alias("digest"),
+        F.collect_set(F.unix_seconds(hour)).alias("hours"),
+    )
+    return _Read.of(by_reasons.coalesce(1).collect())
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A batch of records as judged: how many, those refused with their digest, by reason, and the
+    event hours, in seconds since 1970, in which an event of the batch may have been accepted
+    before."""
+
+    records: int
+    refused: int
+    by_reason: Mapping[str, int]
+    digest: str
+    hours: list[int]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> _Read:
+        """Add up the combinations of reasons; a record of two reasons counts in both."""
+        refused = [row for row in rows if row["reasons"]]
+        by_reason: Counter[str] = Counter()
+        for row in refused:
+            by_reason.update(dict.fromkeys(row["reasons"], row["records"]))
+        return cls(
+            sum(row["records"] for row in rows),
+            sum(row["records"] for row in refused),
+            dict(sorted(by_reason.items())),
+            digest_of_all(row["digest"] for row in refused),
+            sorted({hour for row in rows for hour in row["hours"]}),
+        )
+
+
+def _hour(event_time: str) -> Column:
+    return F.timestamp_seconds(F.floor(F.unix_seconds(event_time) / 3600) * 3600)
+
+
+def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> DataFrame:
+    """Return the batch's valid events in the events table's columns, and `duplicate`, a flag."""
+    table, event_time = tables.events(lake.pipeline), lake.pipeline.events.event_time
+    identity = [validation.EVENT_ID, event_time]
+    order = Window.partitionBy(*identity).orderBy("record_id")
+    within = [times.at(of_epoch(hour)) for hour in hours]
+    accepted_before = (
+        lake.spark.table(table.name)
+        .where(F.col("event_hour").isin(within) & (F.col("batch") != batch_id))
+        .select(*identity, F.lit(True).alias("_before"))
+        .distinct()  # an earlier version could accept one event several times
+    )
+    repeated = F.col("_before").isNotNull() | (F.row_number().over(order) > 1)
+    return (
+        judged.where(F.size("reasons") == 0)
+        .withColumn("batch", F.lit(batch_id).cast("bigint"))
+        .withColumn("event_hour", _hour(event_time))
+        .select(*table.column_names)
+        .join(accepted_before, identity, "left")
+        .withColumn("duplicate", F.col(validation.EVENT_ID).isNotNull() & repeated)
+        .select(*table.column_names, "duplicate")
+    )
+
+
+def _write_clean(
+    judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
+) -> Cleaned:
+    quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
+    told = valid.agg(
+        F.count_if(~F.col("duplicate")).alias("accepted"),
+        F.count_if("duplicate").alias("duplicates"),
+        digest(events, "NOT duplicate").alias("digest"),
+        F.expr(lateness.expression(lake.pipeline.events.event_time, "NOT duplicate")).alias("late"),
+    ).collect()[0]
+    result = Cleaned(read.records, told["accepted"], read.refused, told["duplicates"])
+    _check_sum(result, batch_id, events.name)
+    reach("clean.judged")
+    if result.quarantined:
+        refused = judged.where(F.size("reasons") > 0)
+        refused = refused.withColumn("batch", F.lit(batch_id).cast("bigint"))
+        told_refused = _told(result, read.digest, {})
+        append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
+    reach("clean.quarantine_written")
+    seconds = {"clean": round(time.monotonic() - started, 3)}
+    accepted = valid.where(~F.col("duplicate"))
+    late = lateness.told(told["late"], result.accepted)
+    told_events = {**_told(result, told["digest"], seconds), "refused": read.by_reason, **late}
+    stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
+    _check_counts(result, stands, batch_id, events)
+    reach("clean.events_written")
+    log.info("clean batch %d: %s", batch_id, result)
+    return result
+
+
+def _told(result: Cleaned, rows_digest: str, seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {**vars(result), "digest": rows_digest, "seconds": dict(seconds)}
+
+
+def _check_sum(result: Cleaned, batch_id: int, table: str) -> None:
+    accounted = result.accepted + result.quarantined + result.duplicates
+    if result.events != accounted:
+        raise LedgerError(
+            f"batch {batch_id} has {result.events} events, but {accounted} are accounted for",
+            where=table,
+            expected="events = accepted + quarantined + duplicates; please report this",
+        )
+
+
+def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: tables.Table) -> None:
+    """Refuse a batch whose events stand already, but beside another number of other records."""
+    then = {name: stands.ledger[name] for name in vars(result)}
+    if then != vars(result):
+        raise other_rows(table, batch_id, then, vars(result))
+
+
+@dataclass(frozen=True)
+class Bucketed:
+    """What the bucket table holds after a batch: its newest batch and the start of its newest
+    bucket; and, as they were read before the batch, its newest commits and append."""
+
+    batch: int
+    newest: datetime | None
+    commits: Sequence[ledger.Commit]
+    append: ledger.Commit | None
+    seconds: float = 0.0
+
+
+def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) -> Bucketed:
+    """Append the batch's minute buckets, once, with the running newest bucket in the same commit.
+
+    An empty batch appends nothing. Raises LedgerError when the batch id was used for other rows.
+    """
+    lake = replace(lake, spark=batch.sparkSession)
+    started = time.monotonic()
+    table, before = tables.buckets(view), bucketed(lake, view)
+    with ExitStack() as kept:
+        rows = kept.enter_context(cached(_buckets(batch, batch_id, view)))
+        told, overflowed = _told_of_buckets(rows, view, before)
+        if overflowed:
+            rows = kept.enter_context(cached(_apart(rows, batch, batch_id, view)))
+            told, _ = _told_of_buckets(rows, view, before)
+        reach("feature.buckets_computed")
+        if not told["events"]:
+            return replace(before, seconds=time.monotonic() - started)
+        appended = append(lake, table, rows, batch_id, told, before.append).ledger
+    reach("feature.buckets_written")
+    log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
+    newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
+    seconds = time.monotonic() - started
+    return replace(before, batch=max(batch_id, before.batch), newest=newest, seconds=seconds)
+
+
+def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
+    """Return one row per keys and minute, with the columns of the bucket table and `__events`, a
+    count; one row per event where a sum of theirs does not fit."""
+    rows, overflowed = _buckets(events, batch_id, view), broken(view)
+    if not overflowed or rows.where(overflowed).isEmpty():
+        return rows
+    return _apart(rows, events, batch_id, view)
+
+
+def broken(view: FeatureView) -> str:
+    """Return the condition of a row of buckets to hold a sum that does not fit; empty where the
+    view adds nothing up."""
+    return " OR ".join(f"{p.name} IS NULL" for p in view.partials if p.part.adds)
+
+
+def _buckets(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
+    text = statement("buckets", view)
+    return ask(events.sparkSession, text, {"batch": batch_id}, {"batch_events": events})
+
+
+def _apart(rows: DataFrame, events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:
+    """Return the rows with a row of its own for each event of a bucket that does not fit."""
+    at, overflowed = [*view.keys, "bucket_start"], broken(view)
+    text = statement("event_buckets", view)
+    each = ask(events.sparkSession, text, {"batch": batch_id}, {"batch_events": events})
+    apart = each.join(rows.where(overflowed).select(*at), at, "left_semi")
+    return rows.where(f"NOT ({overflowed})").unionByName(apart.select(*rows.columns))
+
+
+def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
+    """Return what the bucket table says it holds; from its rows when its log says nothing."""
+    name = tables.buckets(view).name
+    commits = lake.commits(name)
+    newest = ledger.newest_append(lake, name, lake.generation, commits)
+    if newest is not None and newest.ledger is not None:
+        told = newest.ledger
+        return Bucketed(int(told["batch"]), _time(told.get("newest")), commits, newest)
+    row = lake.spark.table(name).agg(F.max("batch"), _epoch(F.max("bucket_start"))).collect()[0]
+    return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]), commits, newest)
+
+
+def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
+    return ledger.newest_append(lake, table.name, lake.generation)
+
+
+def _told_of_buckets(
+    rows: DataFrame, view: FeatureView, before: Bucketed
+) -> tuple[dict[str, Any], int]:
+    """Return the ledger of bucket rows, and how many of them hold a sum that does not fit."""
+    row: Row = rows.agg(
+        F.coalesce(F.sum("__events"), F.lit(0)).alias("events"),
+        F.count("*").alias("buckets"),
+        digest(tables.buckets(view)).alias("digest"),
+        _epoch(F.max("bucket_start")).alias("newest"),
+        F.count_if(F.expr(broken(view) or "FALSE")).alias("overflowed"),
+    ).collect()[0]
+    newest = max(filter(None, (before.newest, of_epoch(row["newest"]))), default=None)
+    told = {name: row[name] for name in ("events", "buckets", "digest")}
+    return {**told, "newest": newest and iso(newest)}, row["overflowed"]
+
+
+def _epoch(time_column: Column) -> Column:
+    return F.unix_seconds(time_column)
+
+
+def _time(text: Any) -> datetime | None:
+    return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
+
+
+def event_as_of(there: Bucketed, view: FeatureView) -> datetime | None:
+    """Return the event clock's time: the end of the newest bucket, None without any."""
+    return there.newest + view.bucket_length if there.newest else None

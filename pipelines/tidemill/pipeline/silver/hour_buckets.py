@@ -1,0 +1,136 @@
+"""Hour buckets: the minute buckets added up by the hour, so that long windows stay cheap.
+
+    buckets of batches (b0, b] ──by keys and hour──► <view>_hours    {batch, buckets, number ...}
+
+Upkeep appends them. A recompute takes them for whole hours, and minutes for the rest: the edges of
+each window, and every bucket that came since b. So a late row counts at once, and no hour is ever
+closed. A view has no hours until its first upkeep, and needs none.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.features import FeatureView
+from tidemill.features.windows import HOUR
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits.ledger import Commit
+from tidemill.lake.parameters import ask
+from tidemill.lake.schema import creation
+from tidemill.lake.statements import statement
+from tidemill.pipeline.silver import clean as silver
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What a view's hours hold at a version: every bucket up to `batch`, -1 for none, unless
+    `recompute_reason` says what somebody else changed. `number` is that of the next append."""
+
+    batch: int
+    number: int
+    version: int
+    recompute_reason: str | None = None
+
+
+def useful(view: FeatureView) -> bool:
+    """Return whether a window of the view can hold a whole hour."""
+    return view.horizon > HOUR and view.bucket_length < HOUR
+
+
+def hours_state(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hours:
+    """Return what the hours hold, from their ledger; `buckets` are the bucket table's newest
+    commits."""
+    name = tables.hours(view).name
+    if not lake.spark.catalog.tableExists(name):
+        return Hours(-1, 0, -1)
+    found = lake.commits(name)
+    newest = ledger.newest_append(lake, name, lake.generation, found)
+    if newest is None or newest.ledger is None:
+        return Hours(-1, 0, found[0].version)
+    told = newest.ledger
+    of_buckets = tables.buckets(view).name
+    recompute_reason = ledger.changed_by_another(
+        lake, name, newest.version, found
+    ) or ledger.changed_by_another(lake, of_buckets, int(told["buckets"]), buckets)
+    return Hours(int(told["batch"]), int(told["number"]) + 1, found[0].version, recompute_reason)
+
+
+def usable(lake: Lake, view: FeatureView, batch: int, buckets: Sequence[Commit]) -> Hours | None:
+    """Return the hours that a refresh to `batch` can read, None where there are none."""
+    if not useful(view):
+        return None
+    there = hours_state(lake, view, buckets)
+    if there.recompute_reason:
+        log.warning("%s are not read: %s", tables.hours(view).name, there.recompute_reason)
+    return None if there.recompute_reason or not 0 <= there.batch <= batch else there
+
+
+def frames(lake: Lake, view: FeatureView, there: Hours) -> dict[str, DataFrame]:
+    """Return the hours as they were found, by the name that `horizon_by_hours` reads them by: what
+    upkeep does meanwhile is not seen."""
+    reader = lake.spark.read.option("versionAsOf", there.version)
+    return {f"{view.name}_hour_rows": reader.table(tables.hours(view).name)}
+
+
+def bring_up(lake: Lake, view: FeatureView) -> int:
+    """Append the buckets that came since the last time, by the hour, in one commit; return the rows
+    appended.
+
+    Hours that cannot be trusted, and those of another generation, are made again as a whole. Of two
+    at once one wins: both carry the same number.
+    """
+    spark, table = lake.spark, tables.hours(view)
+    buckets = silver.bucketed(lake, view)
+    _prepare(lake, view)
+    there = hours_state(lake, view, buckets.commits)
+    again = bool(there.recompute_reason) or there.batch < 0
+    before = -1 if again else there.batch
+    if buckets.batch <= before:
+        return 0
+    told = {
+        "generation": lake.generation,
+        "batch": buckets.batch,
+        "from_batch": before,
+        "number": there.number,
+        "buckets": buckets.commits[0].version,
+    }
+    args = {"batch": buckets.batch, "batch_before": before}
+    rows = ask(spark, statement("hours", view), args)
+    by_day = fitting(lake, view, rows, args).repartition("bucket_day").select(*table.column_names)
+    mode = "overwrite" if again else "append"
+    writer.write(by_day, table.name, told, (lake.app_id(table), there.number), mode=mode)
+    return lake.commits(table.name, 1)[0].metric("numOutputRows")
+
+
+def fitting(lake: Lake, view: FeatureView, rows: DataFrame, args: Mapping[str, Any]) -> DataFrame:
+    """Return the hour rows; an hour whose sum its column cannot hold as its buckets' own rows."""
+    broken = silver.broken(view)
+    if not broken or rows.where(broken).isEmpty():
+        return rows
+    at = [*view.keys, "bucket_hour"]
+    of_batches = F.col("batch").between(args["batch_before"] + 1, args["batch"])
+    buckets = lake.spark.table(tables.buckets(view).name).where(of_batches)
+    apart = buckets.join(rows.where(broken).select(*at), at, "left_semi").withColumns(
+        {"batch": F.lit(args["batch"]), "bucket_day": F.to_date("bucket_hour")}
+    )
+    return rows.where(f"NOT ({broken})").unionByName(apart.select(*rows.columns))
+
+
+def _prepare(lake: Lake, view: FeatureView) -> None:
+    """Make the table where it is missing, and again where the view's buckets have other columns."""
+    table = tables.hours(view)
+    there = lake.spark.catalog.tableExists(table.name)
+    if not there or creation.difference(lake.spark, table):
+        creation.create(
+            lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=there
+        )

@@ -1,0 +1,58 @@
+"""Which refused records were sent through again, repaired: `<pipeline>_replays`.
+
+A repaired record is a record of its own in bronze, called `replay:<record_id>`; the one it repairs
+stays there too. Judged again (by a rebuild, with rules that have changed since) the original might
+pass beside its repaired copy and count twice. So clean sets aside what this table names: it is
+refused again, for the reason `replayed` where nothing else is wrong with it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.tables import Column, Table
+
+PREFIX = "replay:"
+REASON = "replayed"
+
+
+def table(pipeline: PipelineDefinition) -> Table:
+    """Return the table of what was sent again; made by the first replay."""
+    return Table(
+        f"{pipeline.pipeline}_replays",
+        "Refused records that were sent through again, repaired",
+        (
+            Column("record_id", "STRING", "the refused record", False),
+            Column("replay_id", "STRING", "the repaired record in bronze", False),
+            Column("replayed_at", "TIMESTAMP", "when it was first sent", False),
+            Column("ingest_date", "DATE", "the day of both records' ingested_at", False),
+        ),
+        (),
+        ("replayed_at", "ingest_date"),
+        generational=False,
+    )
+
+
+def set_aside(judged: DataFrame, lake: Lake) -> DataFrame:
+    """Return judged records, those refused that a repaired one stands for."""
+    name = table(lake.pipeline).name
+    if not lake.has(name):
+        return judged
+    sent = lake.spark.table(name).select("record_id", F.lit(True).alias("__sent"))
+    passed = (F.size("reasons") == 0) & F.col("__sent")
+    reasons = F.when(passed, F.array(F.lit(REASON))).otherwise(F.col("reasons"))
+    joined = judged.join(F.broadcast(sent), "record_id", "left").withColumn("reasons", reasons)
+    return joined.select(*judged.columns)
+
+
+def landed(lake: Lake) -> DataFrame:
+    """Return `record_id` of the refused records whose repaired ones are in bronze."""
+    sent = lake.spark.table(table(lake.pipeline).name)
+    days = [row["ingest_date"] for row in sent.select("ingest_date").distinct().collect()]
+    bronze = lake.spark.table(tables.bronze(lake.pipeline).name)
+    there = bronze.where(F.col("ingest_date").isin(days)).select(F.col("record_id").alias("there"))
+    return sent.join(there, F.col("replay_id") == F.col("there"), "left_semi").select("record_id")

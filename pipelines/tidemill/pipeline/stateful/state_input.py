@@ -1,0 +1,128 @@
+"""What the state reads: a table of what is new to it, which follows the buckets.
+
+    buckets ──rows with batch in (b0, b]────────────────┐
+            ──keys that were live at T0 (event clock)───┼─► arrivals {batch b, as_of T} ──► state
+    clock ──one row without keys────────────────────────┘
+
+Each append says how far it has read, as gold does. So the first one brings the whole of the longest
+window, and one after batches without an append brings them all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+
+from tidemill.config.settings import iso
+from tidemill.errors import LedgerError
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits.ledger import RECENT, Commit
+from tidemill.lake.parameters import ask
+from tidemill.lake.schema import creation
+from tidemill.lake.statements import statement
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Where the arrivals of a view stand, the table's version, and that of the buckets they were
+    read from; no such version where nothing has arrived."""
+
+    batch: int
+    as_of: datetime | None
+    version: int
+    buckets: int | None
+
+
+def arrived(lake: Lake, view: FeatureView) -> Arrived:
+    """Return where the arrivals stand, from the table's history since it was made, or made again.
+
+    LedgerError when that history is gone, which says nothing of what has arrived.
+    """
+    name = tables.arrivals(view).name
+    found = lake.commits(name)
+    if len(found) == RECENT and not any(ledger.appends(found, lake.generation)):
+        found = lake.commits(name, None)
+    since_made = list(takewhile(lambda commit: not _makes(commit), found))
+    for commit in ledger.appends(since_made, lake.generation):
+        assert commit.ledger is not None
+        told = commit.ledger
+        as_of = ledger.instant(told["as_of"])
+        return Arrived(int(told["batch"]), as_of, found[0].version, int(told["buckets"]))
+    if len(since_made) == len(found):
+        raise _distrusted(f"the history of {name} is gone", name)
+    return Arrived(-1, None, found[0].version, None)
+
+
+def _makes(commit: Commit) -> bool:
+    return commit.operation.endswith(("CREATE TABLE", "REPLACE TABLE"))
+
+
+def check(lake: Lake, view: FeatureView, there: Arrived, buckets: Sequence[Commit]) -> None:
+    """Raise LedgerError when bucket rows that have arrived may not be the same today: `buckets` are
+    the bucket table's newest commits."""
+    name = tables.buckets(view).name
+    if there.buckets is None:
+        return
+    if why := ledger.changed_by_another(lake, name, there.buckets, buckets):
+        raise _distrusted(why, name)
+
+
+def _distrusted(why: str, table: str) -> LedgerError:
+    expected = "run again: the state is then made anew from the buckets"
+    return LedgerError(why, where=table, expected=expected)
+
+
+def arrive(
+    lake: Lake,
+    view: FeatureView,
+    *,
+    as_of: datetime | None,
+    batch: int,
+    buckets: Sequence[Commit],
+) -> bool:
+    """Bring the arrivals to the buckets with `batch <= batch` at `as_of`, in one commit; tell
+    whether there was something to bring.
+
+    Neither is ever lowered. Buckets that no window holds at as_of do not arrive. With the event
+    clock each live key gets a tick, so that its windows pass; with the wall clock timers do that.
+    `buckets` are the bucket table's newest commits; LedgerError when they are not all ours.
+    """
+    if as_of is None:
+        return False
+    there, table = arrived(lake, view), tables.arrivals(view)
+    check(lake, view, there, buckets)
+    goal = max(as_of, there.as_of or as_of), max(batch, there.batch)
+    if goal == (there.as_of, there.batch):
+        return False
+    args = {
+        "as_of": goal[0],
+        "batch": goal[1],
+        "as_of_before": there.as_of or goal[0],
+        "batch_before": there.batch,
+        "ticks": lake.pipeline.clock == "event",
+    }
+    told = {
+        "generation": lake.generation,
+        "batch": goal[1],
+        "as_of": iso(goal[0]),
+        "buckets": buckets[0].version,
+    }
+    rows = ask(lake.spark, statement("arrivals", view), args).select(*table.column_names)
+    writer.write(rows, table.name, told, (lake.app_id(table), there.version + 1))
+    log.info("%s: batch %d at %s", table.name, goal[1], told["as_of"])
+    return True
+
+
+def begin_anew(lake: Lake, view: FeatureView) -> None:
+    """Empty the arrivals, so that the next ones bring the whole of the longest window again."""
+    table = tables.arrivals(view)
+    if not lake.is_as_made(table.name):
+        creation.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)

@@ -1,0 +1,98 @@
+"""Quarantine, as people ask of it: why records were refused, one of them whole, what is left."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.errors import UsageError
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.times import at, of_epoch
+from tidemill.pipeline.silver import replays
+
+NEWEST = 20
+
+
+def refused(lake: Lake, since: datetime | None = None, reason: str | None = None) -> DataFrame:
+    """Return refused records, and `replayed`, whether a repaired one was landed; those that came
+    since a time, those with a reason, such as `missing:gti`, or `missing` for any field."""
+    rows = lake.spark.table(tables.quarantine(lake.pipeline).name)
+    if since is not None:
+        rows = rows.where(F.col("ingested_at") >= at(since))
+    if reason is not None:
+        one = F.lit(reason)
+        rows = rows.where(
+            F.exists("reasons", lambda r: (r == one) | r.startswith(F.concat(one, F.lit(":"))))
+        )
+    if not lake.has(replays.table(lake.pipeline).name):
+        return rows.withColumn("replayed", F.lit(False))
+    sent = replays.landed(lake).select("record_id", F.lit(True).alias("__landed"))
+    landed = F.coalesce("__landed", F.lit(False))
+    return rows.join(sent, "record_id", "left").withColumn("replayed", landed).drop("__landed")
+
+
+def listed(lake: Lake, since: datetime | None, reason: str | None) -> dict[str, Any]:
+    """Return the reasons, each with how many records it refused, how many of them are open, and the
+    newest; and the newest open records."""
+    rows = refused(lake, since, reason)
+    counts = (
+        F.count("*").alias("records"),
+        F.count_if(~F.col("replayed")).alias("open"),
+        F.count_if("replayed").alias("replayed"),
+    )
+    total = rows.agg(*counts).collect()[0]
+    told = rows.withColumn("reason", F.explode("reasons")).groupBy("reason")
+    newest = F.max(F.unix_seconds("ingested_at")).alias("newest")
+    example = F.min("record_id").alias("example")
+    reasons = told.agg(*counts, newest, example).orderBy(F.desc("records"), "reason").collect()
+    still = rows.where(~F.col("replayed")).orderBy(F.desc("ingested_at"), "record_id")
+    columns = ("record_id", "reasons", F.unix_seconds("ingested_at").alias("ingested_at"))
+    return {
+        "pipeline": lake.pipeline.pipeline,
+        **total.asDict(),
+        "reasons": [_timed(row.asDict(), "newest") for row in reasons],
+        "newest": [
+            _timed(row.asDict(), "ingested_at")
+            for row in still.select(*columns).limit(NEWEST).collect()
+        ],
+    }
+
+
+def shown(lake: Lake, record_id: str) -> dict[str, Any]:
+    """Return a refused record whole: payload, position, reasons, batch, and whether a repaired one
+    was landed, under which id."""
+    times = {name: F.unix_seconds(name) for name in ("source_ts", "ingested_at")}
+    rows = refused(lake).where(F.col("record_id") == record_id).withColumns(times).collect()
+    if not rows:
+        raise UsageError(
+            "is not in quarantine",
+            where=record_id,
+            expected=f"a record_id of `tidemill quarantine list {lake.pipeline.pipeline}`",
+        )
+    found = _timed(rows[0].asDict(), *times)
+    found.pop("ingest_date")
+    return {**found, "replay_id": replays.PREFIX + record_id if found["replayed"] else None}
+
+
+def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return a row with its times, which came as seconds, in UTC: a session's zone says nothing."""
+    return {**row, **{name: of_epoch(row[name]) for name in names}}
+
+
+def export(lake: Lake, path: Path, since: datetime | None, reason: str | None) -> int:
+    """Write the open records as lines to repair, for `replay`; return how many."""
+    rows = refused(lake, since, reason).where(~F.col("replayed")).orderBy("record_id")
+    columns = rows.select("record_id", "reasons", "raw_payload")
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            lines = [json.dumps(row.asDict(), ensure_ascii=False) for row in columns.collect()]
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(path)) from error
+    return len(lines)

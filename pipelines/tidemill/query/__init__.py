@@ -1,0 +1,1 @@
+"""Reading a lake: questions in SQL, exports, charts, explanations."""

@@ -1,0 +1,63 @@
+"""The lake's tables for those who read without Spark: DuckDB, over what `deltalake` finds in the
+log.
+
+A folder's tables are read from their files, a catalog's through the session. It is how notebooks
+count again what they plot, and how an analyst gets at gold from a laptop.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.errors import SetupError
+from tidemill.lake.catalog import Lake
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def connect(lake: Lake, *names: str) -> duckdb.DuckDBPyConnection:
+    """Return a DuckDB connection that knows the tables named, each as it stands now, in UTC."""
+    _require()
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name in names:
+        connection.register(name, _table(lake, name))
+    return connection
+
+
+def changes(lake: Lake, name: str, version: int) -> Any:
+    """Return the table's change data feed since a version, in Arrow; a connection registers it."""
+    _require()
+    if lake.place.folder is None:
+        return lake.spark.sql(f"SELECT * FROM table_changes('{name}', {version})").toArrow()
+    import pyarrow
+
+    return pyarrow.table(_delta(lake.place.folder / name).load_cdf(starting_version=version))
+
+
+def _table(lake: Lake, name: str) -> Any:
+    if lake.place.folder is None:
+        return lake.spark.table(name).toArrow()
+    return _delta(lake.place.folder / name).to_pyarrow_dataset()
+
+
+def _delta(folder: Path) -> Any:
+    from deltalake import DeltaTable
+
+    return DeltaTable(str(folder))
+
+
+def _require() -> None:
+    """Raise SetupError without the packages that read for us."""
+    missing = [name for name in ("duckdb", "deltalake", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise SetupError(
+            f"{' and '.join(missing)} cannot be imported",
+            where="reading without Spark",
+            expected="pip install 'tidemill[notebooks]'",
+        )

@@ -1,0 +1,116 @@
+"""Questions in SQL, asked of a lake: one statement that only reads, typed, in a file, or one of
+`sql/adhoc`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import exact
+from tidemill.errors import UsageError
+from tidemill.features.suggestions import did_you_mean
+from tidemill.lake import times
+from tidemill.lake.statements import FOLDER
+from tidemill.pipeline.connection import Opening, open_for_questions
+
+READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
+WRITES = ("INSERT", "MERGE", "UPDATE", "DELETE")
+
+
+def known() -> dict[str, Path]:
+    """Return the questions of `sql/adhoc` by name."""
+    return {path.stem: path for path in sorted((FOLDER / "adhoc").glob("*.sql"))}
+
+
+def asked(sql: str | None, file: str | None) -> str:
+    """Return the reading statement that is asked: the SQL given, a file's, or a known question's.
+
+    UsageError when both or none is given, there is no such file, or it does more than read.
+    """
+    if (sql is None) == (file is None):
+        found = "neither SQL nor a file" if sql is None else "SQL and a file"
+        raise UsageError(f"found {found}", where="query", expected="one of SQL and --file")
+    return read_only(sql if sql is not None else _text_of(str(file)))
+
+
+def _text_of(file: str) -> str:
+    path = known().get(file, Path(file))
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        found = f"is no question and no file that can be read{did_you_mean(file, known())}"
+        raise UsageError(found, where=file, expected="a file of SQL, or a question") from error
+
+
+def read_only(sql: str) -> str:
+    """Return the one reading statement that `sql` is, without a closing semicolon; UsageError
+    otherwise.
+
+    A WITH may lead into an INSERT, so words that write are refused outside of parentheses.
+    """
+    expected = "one SELECT, WITH, SHOW or DESCRIBE"
+    try:
+        tokens = sqlglot.tokenize(sql, read="databricks")
+    except SqlglotError as error:
+        raise UsageError(f"is no SQL: {error}", where="query", expected=expected) from error
+    while tokens and tokens[-1].token_type.name == "SEMICOLON":
+        sql, tokens = sql[: tokens[-1].start], tokens[:-1]
+    if any(token.token_type.name == "SEMICOLON" for token in tokens):
+        raise UsageError("holds several statements", where="query", expected=expected)
+    words = _outer_words(tokens)
+    if not words or words[0] not in READS or (words[0] == "WITH" and set(words) & set(WRITES)):
+        raise UsageError(
+            f"{sql.strip()[:60]!r} does not only read", where="query", expected=expected
+        )
+    return sql
+
+
+def _outer_words(tokens: Sequence[Any]) -> list[str]:
+    """Return the statement's words that stand in no parentheses, in capitals."""
+    depth, words = 0, []
+    for token in tokens:
+        kind = token.token_type.name
+        depth += (kind == "L_PAREN") - (kind == "R_PAREN")
+        if depth == 0 and kind not in {"STRING", "IDENTIFIER"}:
+            words.append(token.text.upper())
+    return words
+
+
+def ask(
+    opening: Opening, definitions: Iterable[PipelineDefinition], question: str
+) -> dict[str, Any]:
+    """Return `{columns, rows}`; times are ISO text in UTC, without a Z where they are no instants.
+
+    Every table of the lake is known by its plain name, and the views of those of the pipelines
+    whose tables are there.
+    """
+    from pyspark.errors import AnalysisException, ParseException
+
+    spark = open_for_questions(opening, definitions)
+    try:
+        frame = spark.sql(question)
+        rows = times.collect(frame)
+    except (AnalysisException, ParseException) as error:
+        message = str(error).splitlines()[0]
+        raise UsageError(message, where="query", expected="SQL on this lake's tables") from error
+    return {"columns": frame.columns, "rows": [[_plain(value) for value in row] for row in rows]}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; a decimal stays one until it is printed."""
+    if isinstance(value, datetime):
+        return exact(value) if value.tzinfo else value.isoformat()
+    if isinstance(value, date):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(_plain(k)): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, str | int | float | bool | Decimal | None) else str(value)

@@ -1,0 +1,1 @@
+"""Synthetic events as a source: the same seed gives the same records."""

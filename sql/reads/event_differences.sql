@@ -1,0 +1,27 @@
+-- event_differences: how many keys the gold table has wrong against the features of the accepted events.
+-- grain:      one row: keys that are not empty on either side, and how many of them are different
+-- input:      known_events, the events that count, and gold_rows, the gold table's rows, as temporary
+--             views; the bounds on event_hour prune partitions
+-- parameters: :as_of TIMESTAMP, as in features; :batch BIGINT, what the buckets are called by
+--             :sample BIGINT, how many of 10,000 parts of the keys are compared
+WITH batch_events AS (
+  SELECT *
+  FROM known_events
+  WHERE event_hour > :as_of - ${horizon_and_hour}
+    AND event_hour < :as_of
+),
+horizon AS (
+  SELECT *
+  FROM (
+${buckets_statement}
+  )
+  WHERE bucket_start >= :as_of - ${horizon}
+    AND bucket_start < :as_of
+    AND ${in_sample}
+),
+gold AS (
+  SELECT *
+  FROM gold_rows
+  WHERE ${in_sample}
+)
+${compared_statement}

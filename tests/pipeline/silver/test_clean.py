@@ -1,0 +1,80 @@
+"""Clean: every record is accepted, quarantined or a duplicate, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakes import Event, Lakes, TestLake, at, payload
+
+pytestmark = [pytest.mark.connect, pytest.mark.zones]
+
+
+def event(event_id: str | None, time: str = "10:00", gti: str = "g") -> str:
+    found: Event = (event_id, "p", gti, "view", at(time))
+    return payload(found)
+
+
+def counts(lake: TestLake) -> list[tuple[int, int, int, int]]:
+    """Events, accepted, quarantined, duplicates of each batch, as its commit says, oldest first."""
+    names = ("events", "accepted", "quarantined", "duplicates")
+    return [tuple(told[name] for name in names) for told in reversed(lake.ledgers("events"))]  # type: ignore[misc]
+
+
+def kept(lake: TestLake) -> list[tuple[str, str]]:
+    rows = lake.events().select("record_id", "event_id").orderBy("record_id").collect()
+    return [tuple(row) for row in rows]
+
+
+def test_within_a_batch_the_smallest_record_is_kept(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.clean([event("a"), event("a"), event("b")])
+    assert kept(lake) == [("r000001", "a"), ("r000003", "b")]
+    assert counts(lake) == [(3, 2, 0, 1)]
+
+
+def test_across_batches_the_accepted_one_stays_however_late(lakes: Lakes) -> None:
+    #   batch 0: a at 10:00     batch 1: newer events     batch 2: a at 10:00 again
+    lake = lakes.new()
+    lake.clean([event("a")], batch=0)
+    lake.clean([event("b", "11:30"), event("c", "20T01:00")], batch=1)
+    lake.clean([event("a"), event("c", "20T01:00")], batch=2)
+    assert [one for _, one in kept(lake)] == ["a", "b", "c"]
+    assert counts(lake) == [(1, 1, 0, 0), (2, 2, 0, 0), (2, 0, 0, 2)]
+
+
+def test_the_same_id_at_another_time_is_another_event(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.clean([event("a", "10:00"), event("a", "10:01")])
+    assert counts(lake) == [(2, 2, 0, 0)]
+
+
+def test_events_without_an_id_are_never_duplicates(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.clean([event(None), event(None)], batch=0)
+    lake.clean([event(None)], batch=1)
+    assert counts(lake) == [(2, 2, 0, 0), (1, 1, 0, 0)]
+
+
+def test_a_refused_event_makes_no_duplicate(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.clean([event("a", gti=""), event("a")])
+    assert counts(lake) == [(2, 1, 1, 0)]
+
+
+def test_a_refused_record_keeps_its_payload_position_and_batch(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.clean(["{bad"], batch=0)
+    lake.clean([event("a"), "{bad again"], batch=1)
+    names = ("record_id", "raw_payload", "topic", "partition", "offset", "reasons", "batch")
+    rows = lake.table("quarantine").select(*names).orderBy("record_id").collect()
+    assert [tuple(row) for row in rows] == [
+        ("r000001", "{bad", "t", 0, 1, ["malformed"], 0),
+        ("r000003", "{bad again", "t", 0, 3, ["malformed"], 1),
+    ]
+    assert counts(lake) == [(1, 0, 1, 0), (2, 1, 1, 0)]
+
+
+def test_an_empty_batch_writes_nothing(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.clean([], batch=0)
+    assert lake.ledgers("events") == [] and lake.ledgers("quarantine") == []
