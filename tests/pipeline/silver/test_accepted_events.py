@@ -15,7 +15,7 @@ from command_line import call
 from lakes import Lakes, TestLake, at, payload
 from runs import Small, reading
 from tidemill.errors import LakeError
-from tidemill.lake.commits.ledger import told as with_ledger
+from tidemill.lake.commits.writer import carrying
 from tidemill.operations import reconcile
 from tidemill.pipeline import on_demand
 from tidemill.pipeline.gold import strategy
@@ -50,7 +50,7 @@ def lose_buckets(lake: TestLake, profile: str) -> None:
     """Remove bucket rows in a commit that looks like upkeep's, so that nothing notices."""
     newest = lake.ledgers("buckets")[0]
     told = {name: newest[name] for name in ("generation", "batch")}
-    with with_ledger(lake.spark, {**told, "upkeep": "a rebuild that was cut off"}):
+    with carrying(lake.spark, {**told, "upkeep": "a rebuild that was cut off"}):
         lake.spark.sql(f"DELETE FROM engagement_buckets WHERE profile_id = '{profile}'")
 
 
