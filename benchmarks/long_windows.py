@@ -171,7 +171,9 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     print("both are equal to DuckDB's count\n")
     table = report(found, asked.events, asked.keys, asked.repeats)
-    table += f"\nThe first upkeep of these hours took {upkeep:.1f} s and wrote {rows:,} rows.\n"
+    table += (
+        f"\nThe first maintenance of these hours took {upkeep:.1f} s and wrote {rows:,} rows.\n"
+    )
     print(table)
     if asked.write:
         tick.write(table, "long windows")

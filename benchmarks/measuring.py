@@ -139,11 +139,11 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def wish(value: float, most: float | None) -> str:
-    """Return a ratio beside what was wished for, if anything was."""
+    """Return a ratio beside its target, where it has one."""
     if most is None:
         return f"{value:.2f}x"
-    told = "as wished" if value <= most else "more than wished"
-    return f"{value:.2f}x; wished at most {most:g}x: {told}"
+    verdict = "met" if value <= most else "missed"
+    return f"{value:.2f}x; target at most {most:g}x: {verdict}"
 
 
 def write(table: str, name: str) -> None:

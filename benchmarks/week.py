@@ -337,11 +337,11 @@ def kept(name: str) -> Callable[[Record], float | None]:
 Judged = tuple[Callable[[Record], float | None], str, float | None]
 LINES: dict[str, Judged] = {
     "seconds a tick": (lambda record: record["seconds"], "{:.2f} s", 1.2),
-    "seconds of an upkeep": (lambda r: r.get("upkeep", {}).get("all"), "{:.2f} s", None),
+    "seconds of maintenance": (lambda r: r.get("upkeep", {}).get("all"), "{:.2f} s", None),
     "keys changed": (lambda record: record["changed"], "{:,.0f}", None),
     "files of the newest versions": (total("files"), "{:,.0f}", 1.1),
     "bytes of them": (total("bytes"), "{:,.0f}", None),
-    "files on the disk, after upkeep": (kept("files"), "{:,.0f}", 1.1),
+    "files on the disk, after maintenance": (kept("files"), "{:,.0f}", 1.1),
     "bytes of them, with older versions": (kept("bytes"), "{:,.0f}", None),
     "files of the logs": (total("log_files"), "{:,.0f}", 1.1),
     "bytes of the logs": (total("log_bytes"), "{:,.0f}", 1.1),
