@@ -67,6 +67,35 @@ def test_readme_shows_the_two_commands() -> None:
     assert {("README.md", "make demo"), ("README.md", "make test")} <= set(_shown("make"))
 
 
+def test_readme_is_at_most_100_lines_and_shows_a_result_within_40() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 100
+    top = "\n".join(lines[:40])
+    assert "$ make demo" in top
+    assert "gold version" in top
+    assert "view_count" in top
+
+
+def test_the_demo_as_shown_is_at_most_100_columns_wide() -> None:
+    pages = [(page, text) for page, text in _blocks("text") if "gold version" in text]
+    assert {page for page, _ in pages} == {"README.md", "commands.md"}
+    lines = [(page, line) for page, text in pages for line in text.splitlines()]
+    assert not [(page, line) for page, line in lines if len(line) > 100]
+
+
+def test_readme_names_every_folder() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("## Where things are\n")
+    first = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)
+    named = [name for cell in first for name in re.findall(r"`([\w/]+)`", cell)]
+    package = ROOT / "pipelines" / "tidemill"
+    inner = {path.name for path in package.iterdir() if path.is_dir()} - {"__pycache__"}
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()}
+    outer = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."}
+    outer -= {"pipelines", *ignored}
+    assert sorted(named) == sorted(["pipelines/tidemill", *inner, *outer])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
