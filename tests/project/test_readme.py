@@ -113,6 +113,25 @@ def _headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
 
 
+def test_the_glossary_has_each_term_once() -> None:
+    text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition("## Glossary\n")
+    table, _, _ = rest.partition("\n## ")
+    assert re.findall(r"^\| \*\*(.+?)\*\* \|", table, re.MULTILINE) == [
+        "feature view",
+        "SQL view",
+        "bucket",
+        "partial",
+        "window",
+        "offset",
+        "ledger",
+        "generation",
+        "refresh",
+        "recompute",
+        "batch",
+    ]
+
+
 def test_messages_name_headings_that_exist() -> None:
     """An error that sends people to a runbook names its heading."""
     package = "".join(path.read_text() for path in (ROOT / "pipelines").rglob("*.py"))
