@@ -17,7 +17,7 @@ from runs import Small, of_files, opened, reading, write_file
 from tidemill import cli
 from tidemill.config.pipeline_file import SHIPPED
 from tidemill.errors import LedgerError, QueryError, UsageError
-from tidemill.pipeline import runner
+from tidemill.operations import runner
 from tidemill.pipeline.failures import explained
 from tidemill.query import questions
 

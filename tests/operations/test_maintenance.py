@@ -22,9 +22,9 @@ from tidemill.config.settings import Clock
 from tidemill.lake import tables
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import GoldState
-from tidemill.operations import maintenance
+from tidemill.operations import maintenance, runner
 from tidemill.operations.maintenance import OFTEN, Step
-from tidemill.pipeline import batch_log, on_demand, runner
+from tidemill.pipeline import batch_log, on_demand
 
 
 def view_at(text: str, profile: str = "p") -> Event:

@@ -33,7 +33,8 @@ from tidemill.config.pipeline_file import SHIPPED
 from tidemill.lake import lock
 from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import POINTS
-from tidemill.pipeline import batch_log, on_demand, queries, runner
+from tidemill.operations import runner
+from tidemill.pipeline import batch_log, on_demand, queries
 
 pytestmark = pytest.mark.crash
 

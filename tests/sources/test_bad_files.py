@@ -16,7 +16,7 @@ from lakes import Event, at
 from runs import of_files, opened, reading
 from tidemill.errors import QueryError
 from tidemill.lake.batches import BatchRow
-from tidemill.pipeline import runner
+from tidemill.operations import runner
 
 NAMES = ("event_id", "profile_id", "gti", "event_type", "event_timestamp")
 GOOD: list[Event] = [("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("10:01"))]

@@ -24,9 +24,9 @@ from tidemill.lake import tables, times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.session.session import INTERPRETED
+from tidemill.operations.runner import Stop, run, summary
 from tidemill.pipeline.connection import Opening, open_lake
 from tidemill.pipeline.queries import Pipeline
-from tidemill.pipeline.runner import Stop, run, summary
 from tidemill.sources.generator.mix import Mix
 from tidemill.sources.generator.source import Generator
 

@@ -92,7 +92,7 @@ def run(
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
     from tidemill.monitoring.prometheus import Exporter
     from tidemill.operations import rebuild as rebuilding
-    from tidemill.pipeline import runner
+    from tidemill.operations import runner
     from tidemill.pipeline.connection import open_pipeline
 
     definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)

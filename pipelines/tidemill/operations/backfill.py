@@ -35,13 +35,14 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.schema import creation, evolution, expired_before
 from tidemill.operations import backfill_rows, bucket_replacement, missing_partials
 from tidemill.operations.bucket_replacement import Read, Staging
+from tidemill.operations.runner import Stop, Tell, Watch, finish, summary
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.connection import Opening, writing_session
 from tidemill.pipeline.queries import Pipeline, refresh_view
-from tidemill.pipeline.runner import Stop, Tell, Watch, finish, summary
 from tidemill.pipeline.silver import clean as silver
 from tidemill.sources.null_source import Absent
 
@@ -118,14 +119,14 @@ class Rebuild:
         spark = self.opening.session()
         lacking = missing_partials.partials(spark, self.definition, self.wanted.features)
         before = missing_partials.without(self.definition, lacking)
-        lake = lakes.open_for_writing(spark, self.opening.place, before)
+        lake = open_for_writing(spark, self.opening.place, before)
         interrupted_rebuilds.refuse_from_bronze(lake)
         self._caught_up(lake)
         rows = 0
         for view in self.definition.views:
             if partials := lacking[view.name]:
                 rows += self._backfill(replace(lake, pipeline=self.definition), view, partials)
-        return lakes.open_for_writing(spark, self.opening.place, self.definition), rows
+        return open_for_writing(spark, self.opening.place, self.definition), rows
 
     def _backfill(self, lake: Lake, view: FeatureView, partials: tuple[str, ...]) -> int:
         name, generation = tables.buckets(view).name, lake.generation
@@ -192,7 +193,7 @@ class Rebuild:
         """Replace the buckets of some keys, or from a time on."""
         spark = self.opening.session()
         filled_from = None if self.wanted.keys else self.wanted.since
-        lake = lakes.open_for_writing(
+        lake = open_for_writing(
             spark,
             self.opening.place,
             self.definition,

@@ -21,10 +21,10 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.parameters import ask
 from tidemill.operations import reconcile
+from tidemill.operations.runner import Watch
 from tidemill.pipeline import on_demand, queries
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.queries import Pipeline
-from tidemill.pipeline.runner import Watch
 from tidemill.pipeline.silver import clean as silver
 from tidemill.sources.generator.source import Generator
 
