@@ -2,9 +2,10 @@
 
 Java's matcher goes back and tries again: `(a+)+b` takes twice as long for each further `a`, and one
 record that a sender chose well would hold a batch for hours. So a pattern is written out, and
-refused where one text can be divided in many ways: a repetition in a repetition, repeated alternatives
-that begin alike, and two repetitions that can take the same characters with nothing between them that
-neither takes. What is refused so may be harmless; `[^,]*` in the place of `.*` tells it apart.
+refused where one text can be divided in many ways: a repetition in a repetition, repeated
+alternatives that begin alike, and two repetitions that can take the same characters with nothing
+between them that neither takes. What is refused may be harmless; `[^,]*` in the place of `.*` is
+read.
 """
 
 from __future__ import annotations

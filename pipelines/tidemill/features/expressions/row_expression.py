@@ -89,8 +89,8 @@ def checked(text: str, columns: Collection[str], *, condition: bool = False) -> 
     """Return the expression as SQL; ValueError says what in it is not taken.
 
     `columns` are the event's, by their types where known; a `condition` must be one that is true or
-    false. A text that Spark would read as a time must name its day, and a regular expression must be
-    one that no text keeps busy.
+    false. A text that Spark would read as a time must name its day, and a regular expression must
+    be one that no text keeps busy.
     """
     try:
         tree = _parsed(text)
@@ -155,8 +155,8 @@ def _check_texts(tree: exp.Expr, text: str, columns: Collection[str]) -> None:
     types = columns if isinstance(columns, Mapping) else {}
     for found in TimeTexts(types).found(tree):
         raise ValueError(
-            f"{found} in {text!r} is read as a time and may name no day, which would be that of the "
-            "run: write '2026-11-21 12:30' or try_to_timestamp(text, 'yyyy-MM-dd HH:mm')"
+            f"{found} in {text!r} is read as a time and may name no day, which would be that of "
+            "the run: write '2026-11-21 12:30' or try_to_timestamp(text, 'yyyy-MM-dd HH:mm')"
         )
     for node in tree.walk():
         for pattern in patterns(node):

@@ -1,9 +1,9 @@
 """Texts that Spark would read as times, relative to now where they name no day.
 
 Spark reads `'now'`, `'today'` and the like in a value that it can compute ahead, and a bare
-`'12:30'` anywhere, as of the day on which the query runs. It does so wherever a time is expected: in
-a CAST, in a comparison with a time, as the argument of `hour`. So a text may stand there only where
-it names its day, or as the first argument of `try_to_timestamp` with a format.
+`'12:30'` anywhere, as of the day on which the query runs. It does so wherever a time is expected:
+in a CAST, in a comparison with a time, as the argument of `hour`. So a text may stand there only
+where it names its day, or as the first argument of `try_to_timestamp` with a format.
 """
 
 from __future__ import annotations
