@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.options import Json, Memory, Verbose, example, opening_of
-from tidemill.cli.output.results import print_one
+from tidemill.cli.output.answer import print_one
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import Place
 
