@@ -36,6 +36,7 @@ from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
 from tidemill.lake.open import open_for_writing
+from tidemill.lake.provenance import made_of
 from tidemill.lake.schema import creation, evolution, expired_before
 from tidemill.operations import backfill_rows, bucket_replacement, missing_partials
 from tidemill.operations.bucket_replacement import Read, Staging
@@ -61,7 +62,7 @@ class Wanted:
 
     def spec(self, view: FeatureView, partials: Sequence[str]) -> str:
         """Return a name for the same rebuild of these partials of a view, made the same way."""
-        made = {p.name: tables.made_of(view, p) for p in view.partials if p.name in partials}
+        made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
         said = [sorted(made.items()), [dict(key) for key in self.keys], str(self.since)]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
