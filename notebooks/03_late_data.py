@@ -19,8 +19,8 @@ from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place
 from tidemill.lake.session.session import session
 from tidemill.operations.reconcile import reconcile
-from tidemill.operations.runner import Stop, run_once
 from tidemill.pipeline.connection import Opening, open_pipeline, read_lake
+from tidemill.pipeline.runner import Stop, run_once
 from tidemill.query import duckdb_tables
 from tidemill.query.charts import chart, show
 
@@ -61,7 +61,7 @@ def arrive(name: str, records: list[dict]) -> None:
     """Put a file of events into the folder, and run the pipeline over it, once."""
     (arriving / name).write_text("".join(f"{json.dumps(record)}\n" for record in records))
     with open_pipeline(opening, engagement, "notebook", once=True) as pipeline:
-        run_once(pipeline, Stop(), lambda batches: None)
+        run_once(pipeline, Stop())
 
 
 # COMMAND ----------

@@ -33,8 +33,7 @@ from tidemill.config.pipeline_file import SHIPPED
 from tidemill.lake import lock
 from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import POINTS
-from tidemill.operations import runner
-from tidemill.pipeline import batch_log, on_demand, queries
+from tidemill.pipeline import batch_log, on_demand, queries, runner
 
 pytestmark = pytest.mark.crash
 
@@ -82,7 +81,7 @@ def test_sigkill_at_every_point(
     jvm = json.loads((half.root / lock.NAME).read_text())["jvm"]["pid"]
     with opened(half.root, half.definition) as again:
         assert not alive(jvm)
-        runner.run_once(again, runner.Stop(), lambda rows: None)
+        runner.run_once(again, runner.Stop())
     assert standing(half.root) == (1, 1, 1, 1, 1, 1, 1)
     lake = reading(spark, half.root)
     check_whole(lake, [*half.records, *records], events)

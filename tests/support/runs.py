@@ -20,8 +20,9 @@ from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.open import open_for_reading
-from tidemill.operations import runner
+from tidemill.pipeline import runner
 from tidemill.pipeline.connection import Opening, open_pipeline
+from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
 
 STREAM_TABLES = ("bronze", "quarantine", "events", "buckets", "features")
@@ -51,7 +52,9 @@ def opened(root: Path, definition: PipelineDefinition) -> Iterator[Pipeline]:
 
 def run_once(root: Path, definition: PipelineDefinition) -> list[BatchRow]:
     with opened(root, definition) as pipeline:
-        return runner.run_once(pipeline, runner.Stop(), lambda rows: None)
+        rows: list[BatchRow] = []
+        runner.run_once(pipeline, runner.Stop(), [Callback(rows.extend)])
+        return rows
 
 
 def reading(spark: SparkSession, root: Path, pipeline: str = "engagement") -> TestLake:
