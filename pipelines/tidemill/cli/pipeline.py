@@ -91,7 +91,7 @@ def run(
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
     from tidemill.monitoring.prometheus import Exporter
-    from tidemill.operations import rebuild as rebuilding
+    from tidemill.operations.rebuild import from_bronze
     from tidemill.operations.schedule import MaintenanceSchedule
     from tidemill.pipeline import runner
     from tidemill.pipeline.connection import open_pipeline
@@ -108,7 +108,7 @@ def run(
     ):
         observers: list[Observer] = [exporter, Callback(show.batches)]
         with stop.on_signals(), exporter.following(opened):
-            totals = rebuilding.finished(opened, stop, observers)
+            totals = from_bronze.finished(opened, stop, observers)
             if once:
                 runner.run_once(opened, stop, observers, totals)
             else:
@@ -179,16 +179,17 @@ def rebuild(
     --since make that part of the buckets again from the events. A rebuild that was stopped goes on
     where it was.
     """
-    from tidemill.operations import rebuild as rebuilding
+    from tidemill.operations.rebuild import from_bronze, part
+    from tidemill.operations.rebuild.work import Work
 
     wanted = _wanted(source, features, views, keys, since)
     definition = declared(load(pipeline), None, None, clock, None, None)
     opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
     show = showing(as_json)
     if wanted:
-        summary = wanted.rebuild(opening, definition, show.say, show.batches)
+        summary = part.rebuild(Work(opening, definition, wanted, show.say, show.batches))
     else:
-        summary = rebuilding.rebuild(opening, definition, show.batches)
+        summary = from_bronze.rebuild(opening, definition, show.batches)
     print_one(as_json, summary, lambda: show.summary(summary))
 
 
@@ -240,7 +241,7 @@ def _wanted(
     since: str | None,
 ) -> Any:
     """Return the part to rebuild, None for all of it from bronze."""
-    from tidemill.operations.backfill import Wanted
+    from tidemill.operations.rebuild.wanted import Wanted
 
     words = {"--from": source, "--features": features, "--views": views}
     parts = [word for word, said in words.items() if said]
