@@ -40,7 +40,7 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.parameters import ask
-from tidemill.lake.schema import expired_before
+from tidemill.lake.schema import expired_before, table_properties
 from tidemill.lake.statements import statement
 from tidemill.lake.tables import Table
 from tidemill.pipeline import batch_log
@@ -55,6 +55,7 @@ ACTIONS = ("hours", "expire", "empty", "optimize", "vacuum", "tidy")
 OFTEN = ("hours", "expire", "empty", "optimize")  # the others once a day
 FILES = 4  # a closed partition may have so many files
 GOLD_FILES = 16
+CLUSTERED = "tidemill.clustered_files"  # a property of gold: files after its last OPTIMIZE
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _SAFELY = timedelta(hours=1)  # added to what a stream still needs
 
@@ -301,14 +302,30 @@ def _files_of(lake: Lake, most: int | None) -> Iterator[None]:
 
 def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
     """Put rows of gold that changed at the same time into the same files: a MERGE writes files
-    again, and those of keys that are never seen again then stay as they are."""
-    files = len(lake.spark.table(table.name).inputFiles())
+    again, and those of keys that are never seen again then stay as they are.
+
+    All of gold is written for it, so a gold of many files waits until it has twice as many as the
+    last time left, which the table says.
+    """
+    files = _file_count(lake, table)
+    left = _clustered_files(lake, table) if files > GOLD_FILES else 0
 
     def run() -> str:
-        return _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY (updated_at)")
+        became = _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY (updated_at)")
+        if (after := _file_count(lake, table)) != left:
+            table_properties.tell(lake.spark, table.name, {CLUSTERED: str(after)})
+        return became
 
-    if files > GOLD_FILES:
+    if files > max(GOLD_FILES, 2 * left):
         yield Step(table.name, "optimize", f"{files:,} files", run)
+
+
+def _clustered_files(lake: Lake, table: Table) -> int:
+    return int(table_properties.properties(lake.spark, table.name).get(CLUSTERED, "0"))
+
+
+def _file_count(lake: Lake, table: Table) -> int:
+    return len(lake.spark.table(table.name).inputFiles())
 
 
 def _optimized(lake: Lake, sql: str) -> str:
