@@ -82,9 +82,10 @@ def choose(
     """Return the strategy to bring gold from its state to `as_of`.
 
     `recompute_reason` says why gold, or the buckets that it was made of, cannot be built on, if
-    they cannot; `arrived` are the bucket rows that came since gold's state. With `auto`, a gold that was not
-    checked for a day of as_of is compared with the recompute first; `drift` is then the number of
-    keys that differ, and more than 0 leads to a recompute. Then a sample of its keys is compared
+    they cannot; `arrived` are the bucket rows that came since gold's state. With `auto`, a gold
+    that was not checked for a day of as_of is compared with the recompute first; `drift` is then
+    the number of keys that differ, and more than 0 leads to a recompute. Then a sample of its keys
+    is compared
     with the accepted events; `events_drift` is the number of those that differ, which no recompute
     from the buckets can mend.
     """
