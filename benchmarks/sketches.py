@@ -51,6 +51,7 @@ from tidemill.features import (
 from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import reconcile
 from tidemill.pipeline import queries
@@ -259,7 +260,7 @@ def open_lake(folder: Path, kind: str) -> Lake:
         pipeline="bench", source=files, refresh="incremental", views=(view,)
     )
     place = Place(folder / kind.replace(" ", "_"))
-    return lakes.open_for_writing(session(), place, definition)
+    return open_for_writing(session(), place, definition)
 
 
 def feed(lake: Lake, folder: Path, batch: int) -> dict[str, float]:

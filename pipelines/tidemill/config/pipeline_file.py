@@ -21,10 +21,10 @@ from tidemill.config import quality_file
 from tidemill.config.quality_file import Rules
 from tidemill.config.yaml_loader import Declared, Words, compose, explained
 from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.checks import Misdeclared
 from tidemill.features.ring_buffer import Shape
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier, Size
-from tidemill.features.validation import Misdeclared
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
 from tidemill.sources.generator.kinds import ENGAGEMENT, KINDS
