@@ -214,7 +214,7 @@ class PipelineDefinition(Declared):
             raise UsageError(message, where=place) from error
 
     def view(self, name: str) -> FeatureView:
-        """Yield the view called `name`."""
+        """Return the view called `name`."""
         for view in self.views:
             if view.name == name:
                 return view
