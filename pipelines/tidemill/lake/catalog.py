@@ -26,7 +26,7 @@ from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
-from tidemill.lake.schema import accepted_values, evolution
+from tidemill.lake.schema import accepted_values, evolution, log_properties
 from tidemill.lake.schema.creation import (
     GENERATION,
     OWNER,
@@ -263,6 +263,8 @@ def open_for_writing(
     late = coverage.late(lake)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(spark, pipeline)
+    for table in lake.tables() if place.folder else []:
+        log_properties.settle(lake, table, evolution.properties(spark, table.name))
     for view in pipeline.views:
         _settle(lake, view, filled_from)
     make_views(spark, pipeline)

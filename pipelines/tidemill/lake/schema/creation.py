@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.lake import tables
-from tidemill.lake.schema import ddl
+from tidemill.lake.schema import ddl, log_properties
 from tidemill.lake.session.session import on_databricks
 from tidemill.lake.statements import functions, statement
 from tidemill.lake.tables import FORMAT, Table
@@ -41,6 +41,7 @@ def create(
         "tidemill.format": FORMAT,
         GENERATION: generation if table.generational else new_generation(),
         OWNER: pipeline.pipeline,
+        **log_properties.declared(place, pipeline),
     }
     keyed = bool(place.catalog) and on_databricks()
     spark.sql(ddl.create(table, properties, folder=folder, replace=replace, keyed=keyed))
