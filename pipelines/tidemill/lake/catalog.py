@@ -34,6 +34,7 @@ from tidemill.lake.schema.creation import (
     difference,
     make_views,
     new_generation,
+    newest_days,
 )
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, Table
@@ -222,7 +223,7 @@ def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefini
             expected=f"a lake of pipeline {pipeline.pipeline!r}: run `tidemill run` first",
         )
     if not place.catalog:
-        make_views(spark, pipeline)
+        make_views(spark, pipeline, newest_days(Lake(spark, place, pipeline, "", ""), pipeline))
     lake = _opened(spark, place, pipeline)
     coverage.refuse(pipeline, coverage.late(lake))
     for view in pipeline.views:
@@ -267,7 +268,7 @@ def open_for_writing(
         log_properties.settle(lake, table, evolution.properties(spark, table.name))
     for view in pipeline.views:
         _settle(lake, view, filled_from)
-    make_views(spark, pipeline)
+    make_views(spark, pipeline, newest_days(lake, pipeline))
     return lake
 
 

@@ -56,6 +56,7 @@ ACTIONS = ("hours", "expire", "empty", "optimize", "vacuum", "log", "tidy")
 OFTEN = ("hours", "expire", "empty", "optimize", "log")  # the others once a day
 FILES = 4  # a closed partition may have so many files
 GOLD_FILES = 16
+OPEN_FILES = 16  # the day of tidemill_batches that is not over, to which a run appends each minute
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _SAFELY = timedelta(hours=1)  # added to what a stream still needs
 
@@ -143,11 +144,13 @@ def last(lake: Lake, action: str | None = None) -> datetime | None:
     table = tables.batches().name
     if lake.is_as_made(table):
         return None
-    ours = (F.col("pipeline") == lake.pipeline.pipeline) & (F.col("query") == "maintain")
-    rows = lake.spark.table(table).where(ours)
+    done = F.col("query") == "maintain"
     if action:
-        rows = rows.where(F.col("seconds")[action].isNotNull())
-    newest: int | None = rows.agg(F.unix_seconds(F.max("committed_at"))).collect()[0][0]
+        done &= F.col("seconds")[action].isNotNull()
+    newest: int | None = None
+    for rows in (batch_log.recent(lake), batch_log.of_pipeline(lake)):
+        at = rows.where(done).agg(F.unix_seconds(F.max("committed_at")))
+        newest = newest or at.collect()[0][0]
     return times.of_epoch(newest)
 
 
@@ -263,14 +266,16 @@ def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
         (column,) = table.partitioned_by
         open_from = _text(column, clock.now())
         most = _most_bytes(lake, table)
+        may_stay_open = OPEN_FILES if table.name == tables.batches().name else math.inf
         crowded = {
             value: files
             for value, files in sorted(_files(lake, table, below=most and most // 2).items())
-            if files > FILES and value < open_from
+            if files > (FILES if value < open_from else may_stay_open)
         }
         if crowded:
+            kind = "closed partition" if max(crowded) < open_from else "partition"
             files = f"{sum(crowded.values()):,} files"
-            reason = f"{files} in {_many(len(crowded), 'closed partition')}"
+            reason = f"{files} in {_many(len(crowded), kind)}"
             yield Step(table.name, "optimize", reason, partial(_compact, lake, table, crowded))
 
 
