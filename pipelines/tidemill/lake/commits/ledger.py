@@ -122,15 +122,22 @@ def _as_text(value: Any) -> str:
 
 def newest_version(log: Path) -> int:
     """Return the newest version of a log in a folder, -1 without one."""
-    try:
-        version = int(json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"])
-    except (OSError, ValueError, KeyError):
+    version = last_checkpoint(log)
+    if version < 0:
         version = (
             0 if _file(log, 0).exists() else max(map(_version, log.glob("[0-9]*.json")), default=-1)
         )
     while _file(log, version + 1).exists():
         version += 1
     return version
+
+
+def last_checkpoint(log: Path) -> int:
+    """Return the version of the checkpoint that Delta begins with, in a folder; -1 without one."""
+    try:
+        return int(json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"])
+    except (OSError, ValueError, KeyError):
+        return -1
 
 
 def size(log: Path, version: int) -> int | None:
