@@ -305,7 +305,7 @@ def check(lake: Lake, kind: str, folder: Path, batches: int) -> None:
 
 
 def refreshes(folder: Path, ticks: int) -> dict[str, list[dict[str, float]]]:
-    """Yield the warm ticks of each kind; the load and one tick come before them."""
+    """Return the warm ticks of each kind; the load and one tick come before them."""
     opened = {kind: open_lake(folder, kind) for kind in KINDS}
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for batch in range(ticks + 2):
@@ -324,7 +324,7 @@ def refreshes(folder: Path, ticks: int) -> dict[str, list[dict[str, float]]]:
 def report(
     measured: list[list[str]], found: dict[str, list[dict[str, float]]], asked: argparse.Namespace
 ) -> str:
-    """Yield what was measured, as Markdown."""
+    """Return what was measured, as Markdown."""
     ticks = next(iter(found.values()))
     told = {"total": ("whole tick", "{:.2f} s"), "diff": ("- query and diff", "{:.2f} s")}
     told["changed"] = ("keys changed", "{:,.0f}")

@@ -142,7 +142,7 @@ class FeatureView(Declaration):
         return found
 
     def words(self) -> dict[str, Any]:
-        """Yield the view as a file says it; what has its default is left out."""
+        """Return the view as a file says it; what has its default is left out."""
         said: dict[str, Any] = {
             "name": self.name,
             "keys": list(self.keys),

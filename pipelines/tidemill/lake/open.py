@@ -19,7 +19,7 @@ from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake, check_root, prepare_root, register
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
-from tidemill.lake.schema import accepted_values, evolution
+from tidemill.lake.schema import accepted_values, evolution, log_properties
 from tidemill.lake.schema.creation import (
     GENERATION,
     OWNER,
@@ -27,6 +27,7 @@ from tidemill.lake.schema.creation import (
     difference,
     make_views,
     new_generation,
+    newest_days,
 )
 from tidemill.lake.tables import FORMAT, Table
 
@@ -45,8 +46,8 @@ def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefini
             expected=f"a lake of pipeline {pipeline.pipeline!r}: run `tidemill run` first",
         )
     if not place.catalog:
-        make_views(spark, pipeline)
-    lake = _opened(spark, place, pipeline)
+        make_views(spark, pipeline, newest_days(Lake(spark, place, pipeline, "", ""), pipeline))
+    lake = _opened(spark, place, pipeline, _properties(spark, pipeline))
     coverage.refuse(pipeline, coverage.late(lake))
     for view in pipeline.views:
         _refuse_difference(spark, tables.features(view))
@@ -82,13 +83,18 @@ def open_for_writing(
     evolution.add_columns(spark, tables.batches())
     if pipeline.engine == "stateful":
         _renew_arrivals(spark, place, pipeline, generation)
-    lake = _opened(spark, place, pipeline)
+    said = _properties(spark, pipeline)
+    lake = _opened(spark, place, pipeline, said)
     late = coverage.late(lake)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(spark, pipeline)
+    for table in lake.tables() if place.folder else []:
+        log_properties.settle(
+            lake, table, said.get(table.name) or evolution.properties(spark, table.name)
+        )
     for view in pipeline.views:
         _settle(lake, view, filled_from)
-    make_views(spark, pipeline)
+    make_views(spark, pipeline, newest_days(lake, pipeline))
     return lake
 
 
@@ -166,12 +172,22 @@ def _shared_generation(
     return new_generation()
 
 
-def _opened(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
+def _properties(spark: SparkSession, pipeline: PipelineDefinition) -> dict[str, Mapping[str, str]]:
+    """Return the properties of the pipeline's tables, by name."""
+    return {table.name: evolution.properties(spark, table.name) for table in tables.of(pipeline)}
+
+
+def _opened(
+    spark: SparkSession,
+    place: Place,
+    pipeline: PipelineDefinition,
+    said: Mapping[str, Mapping[str, str]],
+) -> Lake:
     """Return the lake after checking each table against what is declared and against the others."""
     per_view = {f(view).name for view in pipeline.views for f in (tables.buckets, tables.features)}
     generations = {}
     for table in tables.of(pipeline):
-        properties = evolution.properties(spark, table.name)
+        properties = said[table.name]
         _check_owner(place, pipeline, table, properties)
         if table.name not in per_view:
             _refuse_difference(spark, table)

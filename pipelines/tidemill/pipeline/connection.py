@@ -132,7 +132,8 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     for definition in definitions:
         there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
         if there and not opening.place.catalog:
-            creation.make_views(spark, definition)
+            lake = lakes.Lake(spark, opening.place, definition, "", "")
+            creation.make_views(spark, definition, creation.newest_days(lake, definition))
     return spark
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from datetime import date
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -55,6 +56,7 @@ def statement(
     strictly: bool = False,
     source: str | None = None,
     version: int | None = None,
+    since: date = date.min,
 ) -> str:
     """Return the statement called `name`, finished for `view`.
 
@@ -63,7 +65,8 @@ def statement(
     parameter more, `:hours` (see `horizon_by_hours`). `strictly`, a sketch is merged when its value
     differs, and not only when the events behind it do. `source` is the pipeline whose records it
     reads, where it reads records; the view's namesake by default. `version` is the one of gold
-    that it compares with; the newest by default.
+    that it compares with; the newest by default. `since` is a day, of rows of which only newer ones
+    are read where there are any.
     """
     head, *parts = _CLAUSE.split(_text(name))
     kept = [
@@ -76,6 +79,7 @@ def statement(
         **_lists(view, by_hours, strictly),
         "source": source or view.name,
         "gold": f"{view.name}_features{as_read}",
+        "since": since.isoformat(),
     }
     return Template("".join([head, *kept])).substitute(lists)
 
