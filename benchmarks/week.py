@@ -2,16 +2,16 @@
 small and as quick as it was on its second day?
 
     minute of events ──feature_batch──► buckets, gold ──► a line of JSON: seconds, files, memory
-    hour of events ──maintenance──► hours, expiry, OPTIMIZE      day ──► VACUUM, and shorter logs
+    hour of events ──maintenance──► hours, expiry, OPTIMIZE      day ──► VACUUM
     end ──► gold equal to its recompute and to DuckDB's count ──► last day / second day, picture
 
 The program may be stopped at any time: the same command goes on where it was. `--report FILE` makes
 table and picture of the lines written so far.
 
-Files and logs go by the machine's clock, in which this week takes some hours. So that what is kept
-for `--keep` days is kept for days of event time, the tables' retention is set, once a day, to the
-time that these took, and the files of the logs are given the age that they would have. Declared are
-7 and 90 days, of which a week could not show the end; `--keep 0` leaves them so.
+Files and logs go by the machine's clock, in which this week takes some hours. So that files are
+kept for `--keep` days of event time, the tables' retention is set, once a day, to the time that
+these took; declared are 7 days, of which a week could not show the end. The files of the logs are
+given the age that they would have. `--keep 0` leaves both as they are.
 """
 
 from __future__ import annotations
@@ -190,28 +190,23 @@ class Week:
         return {**seconds, "all": round(time.monotonic() - started, 3)}
 
     def set_retention(self) -> None:
-        """Have each table keep removed files for the time that the days to keep took, and its log
-        for these days, by the files' ages."""
+        """Have each table keep removed files for the time that the days to keep took."""
         took, self.took = self.took, 0.0
         for name, _ in self.folders():
             self.lake.spark.sql(
                 f"ALTER TABLE {name} SET TBLPROPERTIES ("
                 f"'delta.deletedFileRetentionDuration' = "
-                f"'interval {math.ceil(took * self.plan.keep)} seconds', "
-                f"'delta.logRetentionDuration' = 'interval {math.ceil(self.plan.keep * 24)} hours')"
+                f"'interval {math.ceil(took * self.plan.keep)} seconds')"
             )
 
     def age_logs(self, minute: int) -> None:
-        """Give each file of the logs the age it has in event time: Delta cleans up by whole days of
-        the machine's clock, so today began when the day of event time did."""
-        now, today = time.time(), minute - minute % DAY
-        midnight = now - now % 86_400
-        there = {}
+        """Give each file of the logs the age it has in event time."""
+        now, there = time.time(), {}
         for _, folder in self.folders():
             for path in (folder / "_delta_log").glob("*.*"):
                 there[str(path)] = self.seen.get(str(path), minute)
-                age = min(now, midnight + (there[str(path)] - today) * 60)
-                os.utime(path, (age, age))
+                changed = now - (minute - there[str(path)]) * 60
+                os.utime(path, (changed, changed))
         self.seen = there
 
     def check(self, ticks: int) -> dict[str, Any]:
@@ -366,10 +361,12 @@ def report(records: Sequence[dict[str, Any]]) -> str:
     name, each = parts(ticks, plan.step)
     second, last = each[1], each[-1]
     days = "a day" if plan.keep == 1 else f"{plan.keep:g} days"
-    kept_for = f"kept for {days} of event time" if plan.keep else "kept as declared"
+    kept_for = (
+        f"kept for {days}, logs for 6 hours of event time" if plan.keep else "kept as declared"
+    )
     lines = [
         f"{len(ticks):,} ticks of {length}, {plan.events} events each, {plan.keys:,} "
-        f"possible keys; buckets kept for a day, removed files and logs {kept_for}.",
+        f"possible keys; buckets kept for a day, removed files {kept_for}.",
         "",
         machine(memory),
         "",
