@@ -80,9 +80,9 @@ def grown(small: Small, spark: SparkSession, tmp_path_factory: pytest.TempPathFa
     write_file(lake.input, "new3.jsonl", records_of(EVENTS[3:]), age=1)
     with opened(lake.root, lake.definition) as pipeline:
         pipeline.claim()
-        watch = runner.Watch(pipeline, lambda rows: None)
-        runner.finish("land", pipeline, runner.Stop(), watch)
-        watch.record()
+        recorder = runner.Recorder(pipeline)
+        runner.finish("land", pipeline, runner.Stop(), recorder)
+        recorder.record()
         maintenance.maintain(pipeline.lake, maintenance.plan(pipeline.lake, Clock(), ("hours",)))
     age(lake.root)
     return lake
