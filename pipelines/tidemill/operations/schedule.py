@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -108,11 +109,13 @@ class Pass(threading.Thread):
             self.row = maintenance.row_of(self._lake, done)
 
     def interrupt(self) -> None:
-        """End the statement under way, and wait until it has."""
+        """End the statement under way, and wait until the pass has ended."""
         self._stopping.set()
-        if self._lake and self.is_alive():
-            self._lake.spark.interruptAll()
-        self.join(PATIENCE)
+        until = time.monotonic() + PATIENCE
+        while self.is_alive() and time.monotonic() < until:
+            if self._lake:  # again and again: a step may be between two statements
+                self._lake.spark.interruptAll()
+            self.join(1.0)
         if self.is_alive():
             log.warning("maintenance did not end within %g s", PATIENCE)
 
