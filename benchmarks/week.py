@@ -2,16 +2,16 @@
 small and as quick as it was on its second day?
 
     minute of events ──feature_batch──► buckets, gold ──► a line of JSON: seconds, files, memory
-    hour of events ──maintenance──► hours, expiry, OPTIMIZE      day ──► VACUUM, and shorter logs
+    hour of events ──maintenance──► hours, expiry, OPTIMIZE      day ──► VACUUM
     end ──► gold equal to its recompute and to DuckDB's count ──► last day / second day, picture
 
 The program may be stopped at any time: the same command goes on where it was. `--report FILE` makes
 table and picture of the lines written so far.
 
-Files and logs go by the machine's clock, in which this week takes some hours. So that what is kept
-for `--keep` days is kept for days of event time, the tables' retention is set, once a day, to the
-time that these took, and the files of the logs are given the age that they would have. Declared are
-7 and 90 days, of which a week could not show the end; `--keep 0` leaves them so.
+Files and logs go by the machine's clock, in which this week takes some hours. So that files are
+kept for `--keep` days of event time, the tables' retention is set, once a day, to the time that
+these took; declared are 7 days, of which a week could not show the end. The files of the logs are
+given the age that they would have. `--keep 0` leaves both as they are.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from measuring import CURVES, machine, resident, say, temporary, tree, wish, wri
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place, iso
-from tidemill.lake import catalog as lakes
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import maintenance, reconcile
 from tidemill.pipeline import queries, runner
@@ -105,7 +105,7 @@ class Week:
 
     lake: Lake
     plan: Plan
-    watch: runner.Watch
+    recorder: runner.Recorder
     ages: Path
     seen: dict[str, int] = field(default_factory=dict)  # the minute of each file of the logs
     took: float = 0.0  # seconds of the day so far, up to the last upkeep
@@ -126,7 +126,7 @@ class Week:
         minute = number * self.plan.step
         found: dict[str, Any] = {"tick": number, "at": iso(self.at(minute))}
         if number and minute % HOUR < self.plan.step:
-            self.watch.record()  # upkeep comes after what the batches did is told, as in a run
+            self.recorder.record()  # upkeep comes after what the batches did is told, as in a run
             found["upkeep"] = self.upkeep(minute)
             found["disk"] = {name: on_disk(folder) for name, folder in self.folders()}
         spark = self.lake.spark
@@ -137,7 +137,7 @@ class Week:
         found["seconds"] = round(time.monotonic() - started, 3)
         if number % self.plan.record == 0:
             started = time.monotonic()
-            self.watch.record()
+            self.recorder.record()
             found["recorded"] = round(time.monotonic() - started, 3)
         return {**found, **self.told()}
 
@@ -190,28 +190,23 @@ class Week:
         return {**seconds, "all": round(time.monotonic() - started, 3)}
 
     def set_retention(self) -> None:
-        """Have each table keep removed files for the time that the days to keep took, and its log
-        for these days, by the files' ages."""
+        """Have each table keep removed files for the time that the days to keep took."""
         took, self.took = self.took, 0.0
         for name, _ in self.folders():
             self.lake.spark.sql(
                 f"ALTER TABLE {name} SET TBLPROPERTIES ("
                 f"'delta.deletedFileRetentionDuration' = "
-                f"'interval {math.ceil(took * self.plan.keep)} seconds', "
-                f"'delta.logRetentionDuration' = 'interval {math.ceil(self.plan.keep * 24)} hours')"
+                f"'interval {math.ceil(took * self.plan.keep)} seconds')"
             )
 
     def age_logs(self, minute: int) -> None:
-        """Give each file of the logs the age it has in event time: Delta cleans up by whole days of
-        the machine's clock, so today began when the day of event time did."""
-        now, today = time.time(), minute - minute % DAY
-        midnight = now - now % 86_400
-        there = {}
+        """Give each file of the logs the age it has in event time."""
+        now, there = time.time(), {}
         for _, folder in self.folders():
             for path in (folder / "_delta_log").glob("*.*"):
                 there[str(path)] = self.seen.get(str(path), minute)
-                age = min(now, midnight + (there[str(path)] - today) * 60)
-                os.utime(path, (age, age))
+                changed = now - (minute - there[str(path)]) * 60
+                os.utime(path, (changed, changed))
         self.seen = there
 
     def check(self, ticks: int) -> dict[str, Any]:
@@ -252,9 +247,9 @@ def open_week(folder: Path, plan: Plan, memory: str) -> Week:
     """Return the lake of the shipped pipeline, which keeps buckets for a day."""
     definition = load("engagement").overridden({"history": "1d"})
     spark = session(driver_memory=memory)
-    lake = lakes.open_for_writing(spark, Place(folder / "lake"), definition)
+    lake = open_for_writing(spark, Place(folder / "lake"), definition)
     of_lake = queries.Pipeline(lake, Files(Path()), Clock(), "event")
-    week = Week(lake, plan, runner.Watch(of_lake, lambda rows: None), folder / AGES)
+    week = Week(lake, plan, runner.Recorder(of_lake), folder / AGES)
     week.recall()
     return week
 
@@ -366,10 +361,12 @@ def report(records: Sequence[dict[str, Any]]) -> str:
     name, each = parts(ticks, plan.step)
     second, last = each[1], each[-1]
     days = "a day" if plan.keep == 1 else f"{plan.keep:g} days"
-    kept_for = f"kept for {days} of event time" if plan.keep else "kept as declared"
+    kept_for = (
+        f"kept for {days}, logs for 6 hours of event time" if plan.keep else "kept as declared"
+    )
     lines = [
         f"{len(ticks):,} ticks of {length}, {plan.events} events each, {plan.keys:,} "
-        f"possible keys; buckets kept for a day, removed files and logs {kept_for}.",
+        f"possible keys; buckets kept for a day, removed files {kept_for}.",
         "",
         machine(memory),
         "",

@@ -11,7 +11,7 @@
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
-from tidemill.lake import catalog as lakes
+from tidemill.lake.open import open_for_reading
 from tidemill.lake.session.session import session
 from tidemill.lake.statements import statement
 from tidemill.operations.reconcile import reconcile
@@ -26,7 +26,7 @@ spark = session()  # the notebook's own, else a local one
 
 # COMMAND ----------
 
-lake = lakes.open_for_reading(spark, Place.resolve(), load("engagement"))
+lake = open_for_reading(spark, Place.resolve(), load("engagement"))
 view = lake.pipeline.view("engagement")
 there = lake.standing(view)  # what gold's own ledger says: as_of and batch
 

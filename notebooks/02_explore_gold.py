@@ -10,14 +10,14 @@
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
-from tidemill.lake import catalog as lakes
+from tidemill.lake.open import open_for_reading
 from tidemill.lake.session.session import session
 from tidemill.lake.statements import statement
 from tidemill.query import duckdb_tables
 from tidemill.query.charts import chart, show
 
 spark = session()  # the notebook's own, else a local one
-lake = lakes.open_for_reading(spark, Place.resolve(), load("engagement"))
+lake = open_for_reading(spark, Place.resolve(), load("engagement"))
 view = lake.pipeline.view("engagement")
 there = lake.standing(view)  # what gold's own ledger says
 known = {"as_of": there.as_of, "batch": there.batch}

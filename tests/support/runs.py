@@ -18,10 +18,11 @@ import oracle
 from lakes import NOW, Event, TestLake, payload
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
-from tidemill.lake import catalog as lakes
 from tidemill.lake.batches import BatchRow
+from tidemill.lake.open import open_for_reading
 from tidemill.pipeline import runner
 from tidemill.pipeline.connection import Opening, open_pipeline
+from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
 
 STREAM_TABLES = ("bronze", "quarantine", "events", "buckets", "features")
@@ -51,12 +52,14 @@ def opened(root: Path, definition: PipelineDefinition) -> Iterator[Pipeline]:
 
 def run_once(root: Path, definition: PipelineDefinition) -> list[BatchRow]:
     with opened(root, definition) as pipeline:
-        return runner.run_once(pipeline, runner.Stop(), lambda rows: None)
+        rows: list[BatchRow] = []
+        runner.run_once(pipeline, runner.Stop(), [Callback(rows.extend)])
+        return rows
 
 
 def reading(spark: SparkSession, root: Path, pipeline: str = "engagement") -> TestLake:
     """The lake as it stands; nothing is made and nothing locked."""
-    return TestLake(lakes.open_for_reading(spark, Place(root), load(pipeline)), Clock(NOW))
+    return TestLake(open_for_reading(spark, Place(root), load(pipeline)), Clock(NOW))
 
 
 def versions(root: Path) -> dict[str, int]:

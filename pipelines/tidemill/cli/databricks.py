@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tidemill.cli.options import Json, Memory, Verbose, example, opening_of
-from tidemill.cli.output.results import print_one
+from tidemill.cli.output.answer import print_one
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import Place
 
@@ -37,6 +38,7 @@ Folder = Annotated[Path, typer.Option("--folder", help="The folder of databricks
 
 @bundle.command(epilog=example("tidemill bundle check --no-sql"))
 def check(
+    context: typer.Context,
     folder: Folder = Path(),
     no_sql: Annotated[
         bool, typer.Option("--no-sql", help="Leave dashboards and alerts out; needs no Spark.")
@@ -50,7 +52,7 @@ def check(
     from tidemill.databricks import bundle as bundles
 
     read = bundles.read(folder)
-    findings = bundles.check(read, refused)
+    findings = bundles.check(read, partial(refused, context.find_root().command))
     if not no_sql:
         findings += _sql(read, memory, verbose)
     found = {
@@ -86,11 +88,8 @@ def export(
         raise typer.Exit(1)
 
 
-def refused(words: Sequence[str]) -> str | None:
-    """Return why the command line refuses these words, None when it takes them."""
-    from tidemill.cli import app
-
-    command: Any = typer.main.get_command(app)
+def refused(command: Any, words: Sequence[str]) -> str | None:
+    """Return why a command line refuses these words, None when it takes them."""
     arguments = list(words)
     try:
         while hasattr(command, "commands"):
@@ -110,7 +109,7 @@ def _sql(read: Any, memory: str, verbose: bool) -> list[Any]:
     """Return what is wrong with SQL, asked of an empty lake that is made for it."""
     from tidemill.config.pipeline_file import load
     from tidemill.databricks.bundle import sql, writers
-    from tidemill.lake.catalog import open_for_writing
+    from tidemill.lake.open import open_for_writing
 
     with tempfile.TemporaryDirectory(prefix="tidemill-bundle-") as root:
         opening = opening_of(Place(Path(root)), "0s", memory, verbose)

@@ -21,7 +21,7 @@ from tidemill.cli.options import (
     example,
     opening_of,
 )
-from tidemill.cli.output.results import print_each, print_one, showing
+from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.terminal import print_lines, print_text
 from tidemill.config.pipeline_file import declaring, load
 from tidemill.config.settings import Place, whole_minute

@@ -19,7 +19,7 @@ from tidemill.cli.options import (
     example,
     opening_of,
 )
-from tidemill.cli.output.results import print_one, showing
+from tidemill.cli.output.answer import print_one, showing
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place
 

@@ -24,7 +24,7 @@ from tidemill.cli.options import (
     example,
     opening_of,
 )
-from tidemill.cli.output.results import print_each, print_one, showing
+from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place, whole_minute
 from tidemill.errors import UsageError
@@ -91,9 +91,11 @@ def run(
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
     from tidemill.monitoring.prometheus import Exporter
-    from tidemill.operations import rebuild as rebuilding
+    from tidemill.operations.rebuild import from_bronze
+    from tidemill.operations.schedule import MaintenanceSchedule
     from tidemill.pipeline import runner
     from tidemill.pipeline.connection import open_pipeline
+    from tidemill.pipeline.observer import Callback, Observer
 
     definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
     opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose)
@@ -104,14 +106,15 @@ def run(
         exporter.serving(),
         open_pipeline(opening, definition, f"tidemill run {pipeline}", once=once) as opened,
     ):
-        tell = exporter.telling(show.batches)
+        observers: list[Observer] = [exporter, Callback(show.batches)]
         with stop.on_signals(), exporter.following(opened):
-            rows = rebuilding.finished(opened, stop, tell)
+            totals = from_bronze.finished(opened, stop, observers)
             if once:
-                rows += runner.run_once(opened, stop, tell)
+                runner.run_once(opened, stop, observers, totals)
             else:
-                rows += runner.run(opened, stop, tell, meanwhile=exporter.look)
-            summary = runner.summary(opened, rows, time.monotonic() - started)
+                scheduled = MaintenanceSchedule(show.batches)
+                runner.run(opened, stop, [*observers, scheduled], totals)
+            summary = totals.summary(opened, time.monotonic() - started)
     print_one(as_json, summary, lambda: show.summary(summary))
 
 
@@ -176,16 +179,17 @@ def rebuild(
     --since make that part of the buckets again from the events. A rebuild that was stopped goes on
     where it was.
     """
-    from tidemill.operations import rebuild as rebuilding
+    from tidemill.operations.rebuild import from_bronze, part
+    from tidemill.operations.rebuild.work import Work
 
     wanted = _wanted(source, features, views, keys, since)
     definition = declared(load(pipeline), None, None, clock, None, None)
     opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
     show = showing(as_json)
     if wanted:
-        summary = wanted.rebuild(opening, definition, show.say, show.batches)
+        summary = part.rebuild(Work(opening, definition, wanted, show.say, show.batches))
     else:
-        summary = rebuilding.rebuild(opening, definition, show.batches)
+        summary = from_bronze.rebuild(opening, definition, show.batches)
     print_one(as_json, summary, lambda: show.summary(summary))
 
 
@@ -237,7 +241,7 @@ def _wanted(
     since: str | None,
 ) -> Any:
     """Return the part to rebuild, None for all of it from bronze."""
-    from tidemill.operations.backfill import Wanted
+    from tidemill.operations.rebuild.wanted import Wanted
 
     words = {"--from": source, "--features": features, "--views": views}
     parts = [word for word, said in words.items() if said]

@@ -17,6 +17,7 @@ from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.open import absent_of, as_found, late_views, open_for_reading, open_for_writing
 from tidemill.lake.schema import creation, evolution
 from tidemill.lake.schema.evolution import Change
 from tidemill.lake.session.session import session
@@ -72,7 +73,7 @@ def open_lake(opening: Opening, definition: PipelineDefinition, command: str) ->
     """Yield the pipeline's lake for writing, made where it is not there, and held against others;
     refuse one that a rebuild from bronze left half-way."""
     with writing_session(opening, command) as spark:
-        lake = lakes.open_for_writing(spark, opening.place, definition)
+        lake = open_for_writing(spark, opening.place, definition)
         interrupted_rebuilds.refuse_from_bronze(lake)
         yield lake
 
@@ -85,7 +86,7 @@ def open_pipeline(
     source = source_of(definition, opening)
     source.check(once=once)
     with writing_session(opening, command) as spark:
-        lake = lakes.open_for_writing(spark, opening.place, definition)
+        lake = open_for_writing(spark, opening.place, definition)
         yield Pipeline(lake, source, opening.clock, definition.clock)
 
 
@@ -93,7 +94,7 @@ def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
     """Return the pipeline's lake for reading: no lock, nothing made."""
     lakes.check_root(opening.place)
     spark = opening.session()
-    return lakes.open_for_reading(spark, opening.place, definition)
+    return open_for_reading(spark, opening.place, definition)
 
 
 def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[Change]:
@@ -101,8 +102,8 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
     lakes.check_root(opening.place)
     spark = opening.session()
     lakes.register(spark, opening.place)
-    absent = lakes.absent_of(spark, definition)
-    behind = lakes.late_views(spark, opening.place, definition, absent)
+    absent = absent_of(spark, definition)
+    behind = late_views(spark, opening.place, definition, absent)
     standing = [view for view in definition.views if view.name not in behind]
     for view in standing:
         for table in (tables.buckets(view), tables.features(view)):
@@ -113,7 +114,7 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
     if tables.events(definition).name not in absent:
-        behind |= coverage.late(lakes.as_found(spark, opening.place, definition), standing)
+        behind |= coverage.late(as_found(spark, opening.place, definition), standing)
     return [
         Change(view.name, "views", f"its buckets lack events: {behind[view.name]}")
         if view.name in behind
@@ -131,7 +132,8 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     for definition in definitions:
         there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
         if there and not opening.place.catalog:
-            creation.make_views(spark, definition)
+            lake = lakes.Lake(spark, opening.place, definition, "", "")
+            creation.make_views(spark, definition, creation.newest_days(lake, definition))
     return spark
 
 

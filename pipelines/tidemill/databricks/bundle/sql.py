@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidemill.databricks.bundle.files import dashboards
 from tidemill.databricks.bundle.issue import Finding
+from tidemill.databricks.bundle.named_files import dashboards
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
 from tidemill.databricks.bundle.yaml_values import Document, Steps, read

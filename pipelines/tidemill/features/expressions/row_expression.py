@@ -15,6 +15,8 @@ from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import SqlglotError
 
+from tidemill.features.expressions.patterns import fault, patterns
+from tidemill.features.expressions.time_texts import TimeTexts
 from tidemill.features.suggestions import did_you_mean
 
 
@@ -87,12 +89,14 @@ def checked(text: str, columns: Collection[str], *, condition: bool = False) -> 
     """Return the expression as SQL; ValueError says what in it is not taken.
 
     `columns` are the event's, by their types where known; a `condition` must be one that is true or
-    false.
+    false. A text that Spark would read as a time must name its day, and a regular expression must
+    be one that no text keeps busy.
     """
     try:
         tree = _parsed(text)
         for node in tree.walk():
             _check(node, text, columns)
+        _check_texts(tree, text, columns)
         if condition and not _is_condition(tree, columns):
             raise ValueError(f"{text!r} is no condition: it must be true or false")
         return tree.sql(dialect=AsWritten, comments=False)
@@ -145,6 +149,21 @@ def _check(node: exp.Expr, text: str, columns: Collection[str]) -> None:
             f"{what!r} in {text!r} is not taken{known}: only the event's columns, values, "
             "operators and functions of one row that always give the same"
         )
+
+
+def _check_texts(tree: exp.Expr, text: str, columns: Collection[str]) -> None:
+    types = columns if isinstance(columns, Mapping) else {}
+    for found in TimeTexts(types).found(tree):
+        raise ValueError(
+            f"{found} in {text!r} is read as a time and may name no day, which would be that of "
+            "the run: write '2026-11-21 12:30' or try_to_timestamp(text, 'yyyy-MM-dd HH:mm')"
+        )
+    for node in tree.walk():
+        for pattern in patterns(node):
+            if reason := fault(pattern):
+                raise ValueError(
+                    f"the pattern {pattern.sql(dialect=AsWritten)} in {text!r} {reason}"
+                )
 
 
 def _check_column(node: exp.Column, text: str, columns: Collection[str]) -> None:

@@ -14,16 +14,16 @@ record beside the checkpoint says which tables did: `table` is Delta's id of the
     visits, table removed    -    -    -    x    x      late: another table than the recorded one
 
 A late view is refused by whatever opens the lake; `rebuild --views` makes its buckets from the
-events, beside the table and put in place at once (see `parts`). A checkpoint without a record is of
-an earlier version: its views are taken as complete unless the ledgers, or the hours of the buckets,
-say that events are missing.
+events, beside the table and put in place at once (see `replacement`). A checkpoint without a record
+is of an earlier version: its views are taken as complete unless the ledgers, or the hours of the
+buckets, say that events are missing.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -32,12 +32,10 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
 from tidemill.lake.tables import Table
-
-if TYPE_CHECKING:
-    from tidemill.lake.catalog import Lake
 
 RECORD = "_tidemill_views.json"
 Record = dict[str, dict[str, Any]]

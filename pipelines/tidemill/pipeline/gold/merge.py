@@ -20,10 +20,13 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
-from tidemill.lake.schema.creation import make_views
+from tidemill.lake.schema.creation import make_views, newest_days
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
+
+# The last one: another commit changed the table's properties, as expiry and log retention do.
+_LOST = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED")
 
 
 def merge_changes(
@@ -92,7 +95,7 @@ def _replace(
     newest = lake.commits(table.name, 1)[0].ledger or {}
     if newest.get("refresh") != fields["refresh"] or newest.get("definition") != view.definition:
         return None
-    make_views(lake.spark, lake.pipeline)
+    make_views(lake.spark, lake.pipeline, newest_days(lake, lake.pipeline))
     return int(fields["changed"])
 
 
@@ -128,4 +131,4 @@ def _ledger_fields(
 def lost_race(error: PySparkException) -> bool:
     """Return whether another commit came first: by its condition, or as Delta's Python words it."""
     condition = error.getCondition() or ""
-    return condition.startswith("DELTA_CONCURRENT") or "[DELTA_CONCURRENT" in str(error)
+    return condition.startswith(_LOST) or any(f"[{word}" in str(error) for word in _LOST)

@@ -141,7 +141,8 @@ substr(shop, 2, 1); substring(shop, -2); substring(shop, -2, 1); substring(shop 
 substring_index(shop, ',', 1); translate(shop, 'xy', 'z'); trim(card); trim(BOTH 'x' FROM shop)
 trunc(at, 'MM'); trunc(at, 'YEAR'); try_add(points, 1); try_cast(card AS INT)
 try_divide(points, 0); try_multiply(points, 2); try_subtract(points, 1); try_to_number(card, '99')
-try_to_timestamp(shop); try_to_timestamp(shop, 'yyyy'); typeof(price); typeof(points / 2)
+try_to_timestamp('2026-11-21 12:30'); try_to_timestamp(shop, 'yyyy'); typeof(price)
+typeof(points / 2)
 unix_micros(at); unix_millis(at); unix_seconds(at); upper(card); weekday(at); weekofyear(at)
 width_bucket(amount, 0, 10, 5); xxhash64(card); year(at)
 """

@@ -36,8 +36,9 @@ def check_columns(view: Declaration) -> None:
         )
     event = [*view.event_schema, view.event_time]
     refuse_twice("column", [*event, *view.select])
+    types = {column: view.types[column] for column in event}
     for name, selected in view.select.items():
-        text = _at("select", name)(row_expression.checked)(selected.sql, event)
+        text = _at("select", name)(row_expression.checked)(selected.sql, types)
         view.select[name] = selected.model_copy(update={"sql": text})
     for key in view.keys:
         _known_column(view, key, "keys")
