@@ -1,0 +1,269 @@
+"""A lake as programs use it: a notebook, a job, a test and the command line.
+
+    open_lake(root) ──► Lake ── reads ──► DataFrame (rows), dict (facts, as --json prints them)
+                         └───── writes, in `with open_lake(..., write=True)`
+
+Each call sees the lake as it stands then. Times come in UTC, and go in with a zone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.api.access import Access
+from tidemill.api.moments import moment
+from tidemill.api.quarantine import Quarantine
+from tidemill.config.pipeline_file import PipelineDefinition, load
+from tidemill.config.settings import Clock, Place
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.features.suggestions import did_you_mean
+from tidemill.features.windows import duration
+from tidemill.lake.batches import BatchRow
+from tidemill.operations import backfill, maintenance, plan, rebuild, run
+from tidemill.operations import reconcile as reconciling
+from tidemill.pipeline import connection, on_demand
+from tidemill.pipeline.connection import Opening
+from tidemill.query import describe, duckdb_tables, gold_history, questions
+from tidemill.query import explain as explaining
+from tidemill.query.gold_history import GoldVersion, Status
+
+if TYPE_CHECKING:
+    import duckdb
+
+Facts = dict[str, Any]
+Moment = datetime | str
+
+
+def open_lake(
+    root: str | Path | None = None,
+    *,
+    catalog: str | None = None,
+    schema: str | None = None,
+    pipeline: str | Path | PipelineDefinition | None = None,
+    write: bool = False,
+    create: bool = True,
+    wait: float | str = "10s",
+    clock: Clock | None = None,
+    driver_memory: str = "2g",
+    verbose: bool = False,
+    command: str | None = None,
+) -> Lake:
+    """Return the lake in a folder, or in a schema of a catalog, to read; with `write=True` a with
+    statement holds it for writing.
+
+    Without a place it is the one that TIDEMILL_ROOT, or TIDEMILL_CATALOG and TIDEMILL_SCHEMA name,
+    else `./lake`. `pipeline` is a shipped name, a YAML file or a definition; to write it must be
+    given, to read the shipped pipelines are known. Who writes waits so long for another writer, and
+    makes a lake where there is none, but with `create=False`; `command` is how the lock names it.
+    `clock` stops the time. A local Spark session, which starts with the first call, has
+    `driver_memory`, and shows its logs if `verbose`; a session that is there is taken.
+
+    LakeError where the folder is no lake; SetupError where Spark is missing.
+    """
+    named = str(pipeline) if isinstance(pipeline, str | Path) else None
+    definition = load(named) if named else pipeline
+    if not (definition is None or isinstance(definition, PipelineDefinition)):
+        raise UsageError(f"{pipeline!r} is no pipeline", where="pipeline", expected="a name")
+    place = Place.resolve(Path(root) if root is not None else None, catalog, schema)
+    seconds = _seconds(wait) if isinstance(wait, str) else float(wait)
+    opening = Opening(place, clock or Clock.from_environment(), seconds, driver_memory, verbose)
+    access = Access(opening, definition, named, write, create, command)
+    if write:
+        access.the_pipeline()
+    if not (write and create):
+        connection.check_existing(opening)
+    return Lake(access)
+
+
+class Lake:
+    """An open lake, as `open_lake` returns it.
+
+    What returns a dict returns what the command of the same name prints with --json. A view or a
+    table that the lake does not have is refused with the names that are near.
+    """
+
+    def __init__(self, access: Access):
+        """Take what `open_lake` has checked."""
+        self._access = access
+
+    def __enter__(self) -> Lake:
+        """Hold the lake for writing, where it was opened so; LockedError while another does."""
+        self._access.hold()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let others write."""
+        self._access.release()
+
+    @property
+    def place(self) -> Place:
+        """Where the lake is."""
+        return self._access.opening.place
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is for this lake."""
+        return self._access.opening.clock
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, with the lake's schema as the current one."""
+        return self._access.session()
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The refused records."""
+        return Quarantine(self._access)
+
+    def view(self, name: str) -> FeatureView:
+        """Return a feature view as its pipeline declares it."""
+        return self._access.declaring(name).view(name)
+
+    def table(self, name: str, version: int | None = None) -> DataFrame:
+        """Return the rows of a table or view of the lake, at a version of a table if given."""
+        spark = self.spark
+        if not spark.catalog.tableExists(name):
+            hint = did_you_mean(name, [table.name for table in spark.catalog.listTables()])
+            raise UsageError(f"has no table {name!r}{hint}", where=str(self.place))
+        reader = spark.read if version is None else spark.read.option("versionAsOf", version)
+        return reader.table(name)
+
+    def sql(self, text: str, values: Mapping[str, Any] | None = None) -> DataFrame:
+        """Return what one statement yields that only reads; `:name` stands for `values[name]`.
+
+        Tables are named plainly. UsageError for a statement that writes, or that Spark refuses.
+        """
+        return questions.frame(self.spark, questions.read_only(text), values or {})
+
+    def query(self, question: str) -> DataFrame:
+        """Return the answer to a question of `sql/adhoc`, such as `trending`, or to a file's."""
+        text = questions.asked(None, question)
+        return questions.frame(self.spark, text, {})
+
+    def answer(self, sql: str | None = None, *, question: str | None = None) -> Facts:
+        """Return `{columns, rows}` of one statement or question as JSON holds them, times as
+        text."""
+        text = questions.asked(sql, question)
+        return questions.answer(self.spark, text)
+
+    def status(self, view: str) -> Status:
+        """Return how far the view's gold table is, by its own ledger."""
+        lake, declared = self._reading(view)
+        return gold_history.status(lake, declared, self.clock)
+
+    def history(self, view: str) -> list[GoldVersion]:
+        """Return the versions of gold that refreshes committed, newest first, as far as the log
+        reaches."""
+        return gold_history.versions(*self._reading(view))
+
+    def features(self, view: str, at: Moment | None = None) -> DataFrame:
+        """Return the view's gold table, as it is or as it was as of a time.
+
+        That is the version with the latest as_of at or before `at`, the last one of them: what
+        came later is not in it. UsageError for a time after gold's as_of, before the first refresh
+        or without a zone; LakeError for one that Delta's history no longer reaches.
+        """
+        if at is None:
+            lake, declared = self._reading(view)
+            return lake.spark.table(f"{declared.name}_features")
+        time_asked = moment(at, "at")
+        return gold_history.rows_at(*self._reading(view), time_asked)
+
+    def describe(self, view: str) -> Facts:
+        """Return a view's features and tables, how fresh gold is, and what the newest ledgers
+        say."""
+        return describe.describe(*self._reading(view), self.clock)
+
+    def explain(
+        self,
+        view: str,
+        key: Sequence[object] | Mapping[str, object] | None = None,
+        /,
+        *,
+        feature: str | None = None,
+        at: Moment | None = None,
+        **keys: object,
+    ) -> Facts:
+        """Return why a key's features, or one of them, have their values: windows, buckets, events.
+
+        The key is `profile_id="p", gti="t"`, or its values in the view's order. `at` is another
+        time, the end of a bucket: recomputed then from the buckets.
+        """
+        declared = self.view(view)
+        asked = explaining.asked(declared, _words(declared, key, keys), feature)
+        time_asked = moment(at, "at") if at is not None else None
+        return explaining.explain(self._reading(view)[0], asked, time_asked)
+
+    def reconcile(
+        self,
+        view: str,
+        version: int | None = None,
+        *,
+        source: Literal["buckets", "events"] = "buckets",
+        repair: bool = False,
+    ) -> Facts:
+        """Return how many keys of gold, at a version or now, differ from the recompute.
+
+        From the buckets or from the accepted events. `repair` recomputes what is different, and
+        needs `write=True`.
+        """
+        if source not in reconciling.SOURCES:
+            hint = did_you_mean(source, reconciling.SOURCES)
+            raise UsageError(f"cannot reconcile with {source!r}{hint}", where="--from")
+        if repair and version is not None:
+            raise UsageError("an old version cannot be repaired", where="version", expected="None")
+        lake, declared = self._reading(view)
+        if repair:
+            lake = self._access.writer("reconcile")
+        named = self._access.named or lake.pipeline.pipeline
+        return reconciling.facts(lake, declared, named, version, source=source, repair=repair)
+
+    def duckdb(self, *tables: str) -> duckdb.DuckDBPyConnection:
+        """Return a DuckDB connection that knows these tables, as they stand, without Spark."""
+        return duckdb_tables.connect(self, *tables)
+
+    def changes(self, table: str, since: int) -> Any:
+        """Return a table's change data feed since a version, in Arrow."""
+        return duckdb_tables.changes(self, table, since)
+
+    def frames(self) -> Iterator[Facts]:
+        """Yield where every query of every pipeline stands, each time one asks: what `top` shows.
+        A folder's logs are read without Spark."""
+        from tidemill.monitoring import status
+
+        return status.frames(self.place, self.clock, lambda: self.spark)
+
+    def report(self, output: str | Path, days: int = 7) -> Facts:
+        """Write one page on the pipeline's last days; return its numbers, and `output`."""
+        from tidemill.monitoring.report import measurements, page
+
+        page.check(Path(output))
+        found = measurements.report(self._access.reader(), self.clock, days)
+        return {**found, "output": str(page.write(found, Path(output)))}
+
+    def check(self, docs: str | Path | None = None) -> Facts:
+        """Check the pipeline's tables against its quality file; return `ok` and each check. Keeps
+        what it found in `tidemill_quality`, and writes Data Docs; needs no `write`."""
+        from tidemill.quality.expectations import gx
+        from tidemill.quality.gate import gate
+
+        gx()
+        folder = Path(docs) if docs is not None else None
+        return gate(self._access.reader(), self.clock, folder, self._access.opening.wait)
+
+    def plan(self) -> list[Facts]:
+        """Return how each view differs from its tables, and the command that settles it. Changes
+        nothing."""
+        return plan.plan(self._access.opening, self._access.the_pipeline(), self._access.named)
+
+    def check_source(self, *, once: bool) -> None:
+        """Raise InputError where the pipeline's source cannot be read; nothing is started."""
+        connection.checked_source(self._access.opening, self._access.the_pipeline(), once=once)
