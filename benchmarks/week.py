@@ -105,7 +105,7 @@ class Week:
 
     lake: Lake
     plan: Plan
-    watch: runner.Watch
+    recorder: runner.Recorder
     ages: Path
     seen: dict[str, int] = field(default_factory=dict)  # the minute of each file of the logs
     took: float = 0.0  # seconds of the day so far, up to the last upkeep
@@ -126,7 +126,7 @@ class Week:
         minute = number * self.plan.step
         found: dict[str, Any] = {"tick": number, "at": iso(self.at(minute))}
         if number and minute % HOUR < self.plan.step:
-            self.watch.record()  # upkeep comes after what the batches did is told, as in a run
+            self.recorder.record()  # upkeep comes after what the batches did is told, as in a run
             found["upkeep"] = self.upkeep(minute)
             found["disk"] = {name: on_disk(folder) for name, folder in self.folders()}
         spark = self.lake.spark
@@ -137,7 +137,7 @@ class Week:
         found["seconds"] = round(time.monotonic() - started, 3)
         if number % self.plan.record == 0:
             started = time.monotonic()
-            self.watch.record()
+            self.recorder.record()
             found["recorded"] = round(time.monotonic() - started, 3)
         return {**found, **self.told()}
 
@@ -254,7 +254,7 @@ def open_week(folder: Path, plan: Plan, memory: str) -> Week:
     spark = session(driver_memory=memory)
     lake = lakes.open_for_writing(spark, Place(folder / "lake"), definition)
     of_lake = queries.Pipeline(lake, Files(Path()), Clock(), "event")
-    week = Week(lake, plan, runner.Watch(of_lake, lambda rows: None), folder / AGES)
+    week = Week(lake, plan, runner.Recorder(of_lake), folder / AGES)
     week.recall()
     return week
 

@@ -61,7 +61,7 @@ def arrive(name: str, records: list[dict]) -> None:
     """Put a file of events into the folder, and run the pipeline over it, once."""
     (arriving / name).write_text("".join(f"{json.dumps(record)}\n" for record in records))
     with open_pipeline(opening, engagement, "notebook", once=True) as pipeline:
-        run_once(pipeline, Stop(), lambda batches: None)
+        run_once(pipeline, Stop())
 
 
 # COMMAND ----------

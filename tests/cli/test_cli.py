@@ -19,6 +19,8 @@ from tidemill.config.pipeline_file import SHIPPED
 from tidemill.errors import LedgerError, QueryError, UsageError
 from tidemill.pipeline import runner
 from tidemill.pipeline.failures import explained
+from tidemill.pipeline.observer import Observer
+from tidemill.pipeline.queries import Pipeline
 from tidemill.query import questions
 
 pytestmark = pytest.mark.connect
@@ -510,17 +512,17 @@ def test_a_query_that_ends_by_itself_fails_the_run(
     """As when another process takes its checkpoint: Spark ends it without an exception."""
     definition = of_files(small.input)
 
-    def end_clean(rows: object) -> bool:
-        for query in spark.streams.active:
-            if query.name == "engagement_clean":
-                query.stop()
-        return False
+    class EndClean(Observer):
+        def on_idle(self, pipeline: Pipeline, busy: bool) -> None:
+            for query in spark.streams.active:
+                if query.name == "engagement_clean":
+                    query.stop()
 
     with (
         opened(small.copy(tmp_path / "lake"), definition) as pipeline,
         pytest.raises(QueryError, match="clean ended by itself, without an exception") as failed,
     ):
-        runner.run(pipeline, runner.Stop(), lambda rows: None, end_clean)
+        runner.run(pipeline, runner.Stop(), [EndClean()])
     assert failed.value.exit_code == 3
     assert spark.streams.active == []
 

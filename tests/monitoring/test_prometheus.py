@@ -137,7 +137,7 @@ def exported() -> dict[str, set[str]]:
     counts = dict.fromkeys(("events", "accepted", "quarantined", "duplicates"), 1)
     clean = BatchRow("clean", "g", 0, NOW, 1, counts=counts, seconds={"clean": 1.0})
     gold = BatchRow("feature", "g", 0, NOW, 1, "engagement", NOW, merged={"inserted": 1})
-    exporter.tell([clean, gold])
+    exporter.on_batch([clean, gold])
     found: dict[str, set[str]] = defaultdict(set)
     for family in exporter.registry.collect():
         for sample in family.samples:
@@ -150,7 +150,9 @@ def exported() -> dict[str, set[str]]:
 def test_what_the_daily_check_found_is_counted() -> None:
     exporter = Exporter("engagement", Clock(NOW))
     for told in ({}, {"drift": 2}, {"events_drift": 3}, {"events_drift": 1}):
-        exporter.tell([BatchRow("refresh", "g", 1, NOW, 1, "engagement", NOW, json.dumps(told))])
+        exporter.on_batch(
+            [BatchRow("refresh", "g", 1, NOW, 1, "engagement", NOW, json.dumps(told))]
+        )
     for against, wrong in (("buckets", 2), ("events", 4)):
         labels = {"pipeline": "engagement", "view": "engagement", "against": against}
         assert exporter.registry.get_sample_value("tidemill_wrong_keys_total", labels) == wrong

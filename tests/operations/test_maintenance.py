@@ -6,7 +6,7 @@ import os
 import random
 import time
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 from shutil import copytree
 
@@ -24,7 +24,7 @@ from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import GoldState
 from tidemill.operations import maintenance
 from tidemill.operations.maintenance import OFTEN, Step
-from tidemill.pipeline import batch_log, on_demand, runner
+from tidemill.pipeline import batch_log, on_demand
 
 
 def view_at(text: str, profile: str = "p") -> Event:
@@ -252,36 +252,6 @@ def test_expiry_follows_the_newest_event(lake: TestLake) -> None:
 
 
 # -- when it runs --------------------------------------------------------------------------------
-
-
-class Query:
-    def __init__(self, active: bool):
-        self.status = {"isTriggerActive": active}
-
-
-def test_a_run_maintains_between_batches(
-    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "lake"
-    copytree(small.root, root)
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(maintenance, "plan", lambda lake, clock, actions: asked.append(actions))
-    monkeypatch.setattr(maintenance, "maintain", lambda lake, steps: [])
-    with opened(root, of_files(small.input)) as pipeline:
-        upkeep = runner.Upkeep(pipeline, lambda rows: None)
-        hour = timedelta(hours=1)
-        upkeep.look([Query(False)])
-        assert not asked, "an hour after the start, and not before"
-        upkeep._due = datetime.now(timezone.utc) - timedelta(minutes=1)
-        upkeep.look([Query(False), Query(True)])
-        assert not asked, "a batch runs"
-        upkeep.look([Query(False)])
-        assert asked == [maintenance.ACTIONS]
-        assert upkeep._due - datetime.now(timezone.utc) > 0.9 * hour
-        upkeep._due = datetime.now(timezone.utc) - hour
-        monkeypatch.setattr(maintenance, "last", lambda lake, action=None: upkeep._due)
-        upkeep.look([Query(True)])
-        assert asked[1:] == [OFTEN], "it never rests, and vacuum ran an hour ago"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tidemill.lake.batches import BatchRow, Flow
 from tidemill.lake.catalog import Lake
 from tidemill.monitoring.status import Watched
 from tidemill.pipeline import batch_log, runner
+from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.silver import lateness
 
 
@@ -125,12 +126,12 @@ def test_backlog_is_what_the_next_query_has_not_read(small: Small, tmp_path: Pat
     told: list[BatchRow] = []
     with opened(mine.root, mine.definition) as pipeline:
         pipeline.claim()
-        watch, stop = runner.Watch(pipeline, told.extend), runner.Stop()
-        runner.finish("land", pipeline, stop, watch)
+        recorder, stop = runner.Recorder(pipeline, [Callback(told.extend)]), runner.Stop()
+        runner.finish("land", pipeline, stop, recorder)
         assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [2, 0]
-        runner.finish("clean", pipeline, stop, watch)
+        runner.finish("clean", pipeline, stop, recorder)
         assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [0, 1]
-        runner.finish("feature", pipeline, stop, watch)
+        runner.finish("feature", pipeline, stop, recorder)
         assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [0, 0]
     assert [(row.query, row.backlog) for row in told] == [
         ("land", None),

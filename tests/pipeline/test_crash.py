@@ -81,7 +81,7 @@ def test_sigkill_at_every_point(
     jvm = json.loads((half.root / lock.NAME).read_text())["jvm"]["pid"]
     with opened(half.root, half.definition) as again:
         assert not alive(jvm)
-        runner.run_once(again, runner.Stop(), lambda rows: None)
+        runner.run_once(again, runner.Stop())
     assert standing(half.root) == (1, 1, 1, 1, 1, 1, 1)
     lake = reading(spark, half.root)
     check_whole(lake, [*half.records, *records], events)

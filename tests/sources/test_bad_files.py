@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from runs import of_files, opened, reading
 from tidemill.errors import QueryError
 from tidemill.lake.batches import BatchRow
 from tidemill.pipeline import runner
+from tidemill.pipeline.observer import Callback, Tell
 
 NAMES = ("event_id", "profile_id", "gti", "event_type", "event_timestamp")
 GOOD: list[Event] = [("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("10:01"))]
@@ -102,20 +103,19 @@ def test_a_file_that_breaks_a_run_that_goes_on(tmp_path: Path) -> None:
         opened(tmp_path / "lake", definition) as pipeline,
         pytest.raises(QueryError) as failed,
     ):
-        runner.run(pipeline, runner.Stop(), lambda rows: None, then_break(folder))
+        runner.run(pipeline, runner.Stop(), [Callback(then_break(folder))])
     assert failed.value.exit_code == 3
     assert failed.value.where == str(folder / "2.parquet")
 
 
-def then_break(folder: Path) -> Callable[[Sequence[BatchRow]], bool]:
+def then_break(folder: Path) -> Tell:
     """Puts a file that is no Parquet beside the first, once the first has come to gold."""
 
-    def look(rows: Sequence[BatchRow]) -> bool:
+    def look(rows: Sequence[BatchRow]) -> None:
         broken = folder / "2.parquet"
         if any(row.query == "feature" for row in rows) and not broken.exists():
             beside = folder / "_2"
             beside.write_bytes(b"no parquet")
             beside.replace(broken)
-        return False
 
     return look

@@ -22,6 +22,7 @@ from tidemill.lake import catalog as lakes
 from tidemill.lake.batches import BatchRow
 from tidemill.pipeline import runner
 from tidemill.pipeline.connection import Opening, open_pipeline
+from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
 
 STREAM_TABLES = ("bronze", "quarantine", "events", "buckets", "features")
@@ -51,7 +52,9 @@ def opened(root: Path, definition: PipelineDefinition) -> Iterator[Pipeline]:
 
 def run_once(root: Path, definition: PipelineDefinition) -> list[BatchRow]:
     with opened(root, definition) as pipeline:
-        return runner.run_once(pipeline, runner.Stop(), lambda rows: None)
+        rows: list[BatchRow] = []
+        runner.run_once(pipeline, runner.Stop(), [Callback(rows.extend)])
+        return rows
 
 
 def reading(spark: SparkSession, root: Path, pipeline: str = "engagement") -> TestLake:

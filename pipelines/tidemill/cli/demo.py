@@ -6,7 +6,7 @@ import math
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.session.session import INTERPRETED
 from tidemill.pipeline.connection import Opening, open_lake
+from tidemill.pipeline.observer import Callback, Observer
 from tidemill.pipeline.queries import Pipeline
-from tidemill.pipeline.runner import Stop, run, summary
+from tidemill.pipeline.runner import Stop, run
 from tidemill.sources.generator.mix import Mix
 from tidemill.sources.generator.source import Generator
 
@@ -63,10 +64,10 @@ def demonstrate(
         open_lake(opening, definition, "tidemill demo") as lake,
     ):
         source = replace(source, released_in=str(Path(folder) / "minutes"))
-        pipeline, tide = Pipeline(lake, source, opening.clock, "event"), Tide(source)
+        pipeline = Pipeline(lake, source, opening.clock, "event")
         with stop.on_signals():
-            rows = run(pipeline, stop, show.batches, until=tide.is_out)
-        found = summary(pipeline, rows, time.monotonic() - began)
+            totals = run(pipeline, stop, [Callback(show.batches), Tide(source)])
+        found = totals.summary(pipeline, time.monotonic() - began)
         _show_results(show, lake, definition, found)
     return {**found, "root": str(opening.place), "start": iso(first)}
 
@@ -94,25 +95,30 @@ def _introduce(show: Show, opening: Opening, source: Generator) -> None:
 
 
 @dataclass
-class Tide:
+class Tide(Observer):
     """Lets the source's events come batch by batch, as fast as they go through: a stream, not a
-    pile."""
+    pile; it has enough when every event went through all three queries."""
 
     source: Generator
     released: int = 0
+    rows: list[BatchRow] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Let the first batch come."""
         self._release()
 
-    def is_out(self, rows: Sequence[BatchRow]) -> bool:
-        """Return whether every event went through all three queries; let the next batch come when
-        there is room for it."""
-        through = _through(rows)
+    def on_batch(self, rows: Sequence[BatchRow]) -> None:
+        """Let the next batch come when there is room for it."""
+        self.rows += rows
+        through = _through(self.rows)
         minutes = self.source.minutes or 0
         if self.released < minutes and through >= self._before(IN_FLIGHT - 1) and through:
             self._release()
-        return through >= self.source.total
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether every event went through."""
+        return _through(self.rows) >= self.source.total
 
     def _before(self, batches: int) -> int:
         """Return how many records were released so many batches ago."""

@@ -92,8 +92,10 @@ def run(
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
     from tidemill.monitoring.prometheus import Exporter
     from tidemill.operations import rebuild as rebuilding
+    from tidemill.operations.schedule import MaintenanceSchedule
     from tidemill.pipeline import runner
     from tidemill.pipeline.connection import open_pipeline
+    from tidemill.pipeline.observer import Callback, Observer
 
     definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
     opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose)
@@ -104,14 +106,15 @@ def run(
         exporter.serving(),
         open_pipeline(opening, definition, f"tidemill run {pipeline}", once=once) as opened,
     ):
-        tell = exporter.telling(show.batches)
+        observers: list[Observer] = [exporter, Callback(show.batches)]
         with stop.on_signals(), exporter.following(opened):
-            rows = rebuilding.finished(opened, stop, tell)
+            totals = rebuilding.finished(opened, stop, observers)
             if once:
-                rows += runner.run_once(opened, stop, tell)
+                runner.run_once(opened, stop, observers, totals)
             else:
-                rows += runner.run(opened, stop, tell, meanwhile=exporter.look)
-            summary = runner.summary(opened, rows, time.monotonic() - started)
+                scheduled = MaintenanceSchedule(show.batches)
+                runner.run(opened, stop, [*observers, scheduled], totals)
+            summary = totals.summary(opened, time.monotonic() - started)
     print_one(as_json, summary, lambda: show.summary(summary))
 
 

@@ -1,8 +1,8 @@
 """What a running pipeline tells Prometheus: the same batches that `tidemill_batches` keeps.
 
-    main thread: BatchRow ──tell──┐
-                 backlog ───look──┼─► registry ──► http://HOST:PORT/metrics
-    Spark: progress ──► following ┘
+    main thread: BatchRow ─on_batch─┐
+                 backlog ──on_idle──┼─► registry ──► http://HOST:PORT/metrics
+    Spark: progress ───► following ┘
 
 Counters begin at 0 with each process. The listener only reads what an event says, so it also works
 on Spark Connect, where it runs in the client.
@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from tidemill.errors import UsageError
 from tidemill.lake import batches
 from tidemill.lake.batches import BatchRow
+from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.silver import lateness
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ _OF_VIEW = {
 _DRIFT = {"buckets": "drift", "events": "events_drift"}  # what gold's ledger calls it
 
 
-class Exporter:
+class Exporter(Observer):
     """Holds a pipeline's metrics, and serves them when it has a port."""
 
     def __init__(
@@ -122,7 +123,7 @@ class Exporter:
         for view in pipeline.definition.views:
             if as_of := pipeline.lake.gold_state(view).as_of:
                 self._stands(view.name, as_of)
-        self.look(pipeline)
+        self.on_idle(pipeline, busy=False)
         listener, streams = Progress(self), pipeline.lake.spark.streams
         streams.addListener(listener)
         try:
@@ -138,16 +139,7 @@ class Exporter:
         """Return a gauge, to be set."""
         return self._gauges[name].labels(pipeline=self.pipeline, **labels)
 
-    def telling(self, tell: Callable[[Sequence[BatchRow]], None]) -> Any:
-        """Return what tells both this and another of batches."""
-
-        def both(rows: Sequence[BatchRow]) -> None:
-            self.tell(rows)
-            tell(rows)
-
-        return both
-
-    def tell(self, rows: Sequence[BatchRow]) -> None:
+    def on_batch(self, rows: Sequence[BatchRow]) -> None:
         """Take in what batches did."""
         for row in rows:
             self._batch(row)
@@ -156,7 +148,7 @@ class Exporter:
             if row.view:
                 self._view(row, row.view)
 
-    def look(self, pipeline: Pipeline) -> None:
+    def on_idle(self, pipeline: Pipeline, busy: bool) -> None:
         """Read the backlog, at most every 15 seconds."""
         if self.port is None or time.monotonic() - self._looked < LOOK_EVERY:
             return

@@ -40,9 +40,11 @@ from tidemill.operations import backfill_rows, bucket_replacement, missing_parti
 from tidemill.operations.bucket_replacement import Read, Staging
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.connection import Opening, writing_session
+from tidemill.pipeline.observer import Callback, Tell
 from tidemill.pipeline.queries import Pipeline, refresh_view
-from tidemill.pipeline.runner import Stop, Tell, Watch, finish, summary
+from tidemill.pipeline.runner import Recorder, Stop, finish
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.totals import Totals
 from tidemill.sources.null_source import Absent
 
 Say = Callable[[str], None]
@@ -99,7 +101,7 @@ class Rebuild:
                 self._forget_expired(lake)
                 pipeline = self._pipeline(lake)
                 self._refresh(pipeline)
-            found = summary(pipeline, [], time.monotonic() - started)
+            found = Totals().summary(pipeline, time.monotonic() - started)
             return {**found, "buckets": rows}
 
     def _pipeline(self, lake: Lake) -> Pipeline:
@@ -109,9 +111,9 @@ class Rebuild:
         """Have the feature query read every event that there is."""
         pipeline = replace(self._pipeline(lake), refreshes=False)
         pipeline.claim(("feature",))
-        watch = Watch(pipeline, self.tell)
-        finish("feature", pipeline, self.stop, watch)
-        watch.record()
+        recorder = Recorder(pipeline, [Callback(self.tell)])
+        finish("feature", pipeline, self.stop, recorder)
+        recorder.record()
 
     def _features(self) -> tuple[Lake, int]:
         """Add what the buckets lack for the features; return the lake as it is declared."""

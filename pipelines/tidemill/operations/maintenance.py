@@ -103,7 +103,7 @@ def plan(lake: Lake, clock: Clock, actions: Sequence[str] = ACTIONS) -> list[Ste
     return found
 
 
-def maintain(lake: Lake, steps: Sequence[Step], tell: Tell = lambda done: None) -> list[Done]:
+def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) -> list[Done]:
     """Run the steps, telling of each; return what came of them, which `tidemill_batches` keeps."""
     done: list[Done] = []
     for step in steps:

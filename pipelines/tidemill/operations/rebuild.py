@@ -11,6 +11,7 @@ empty `run` finishes it, as it would have, before it does anything else.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,6 @@ from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.lake import catalog as lakes
 from tidemill.lake import tables
-from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
@@ -29,10 +29,12 @@ from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.schema import creation
 from tidemill.pipeline.connection import Opening, writing_session
 from tidemill.pipeline.gold import refresh as gold
+from tidemill.pipeline.observer import Callback, Observer, Tell
 from tidemill.pipeline.queries import Pipeline
-from tidemill.pipeline.runner import Stop, Tell, Watch, finish, summary
+from tidemill.pipeline.runner import Recorder, Stop, finish
 from tidemill.pipeline.silver import clean as silver
 from tidemill.pipeline.stateful import engine, state_input
+from tidemill.pipeline.totals import Totals
 from tidemill.sources.null_source import Absent
 
 
@@ -45,9 +47,9 @@ def rebuild(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dic
         lake = renew(spark, opening.place, definition)
         pipeline = Pipeline(lake, Absent(), opening.clock, definition.clock)
         with stop.on_signals():
-            rows = from_bronze(pipeline, stop, tell)
+            totals = from_bronze(pipeline, stop, [Callback(tell)])
         return {
-            **summary(pipeline, rows, time.monotonic() - started),
+            **totals.summary(pipeline, time.monotonic() - started),
             "generation": lake.generation,
         }
 
@@ -77,31 +79,31 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     return lakes.open_for_writing(spark, place, pipeline)
 
 
-def from_bronze(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
+def from_bronze(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:
     """Run clean and feature over all of bronze, gold refreshed once at the end, from the state
     where that is the engine; return what was done."""
     queries = ("clean", "feature")
     pipeline.claim((*queries, *pipeline.states))
-    watch = Watch(pipeline, tell)
+    recorder = Recorder(pipeline, observers)
     quiet = replace(pipeline, refreshes=False)
     for query in queries:
         if not stop:
-            finish(query, quiet, stop, watch)
+            finish(query, quiet, stop, recorder)
     if not stop:
         for view in pipeline.definition.views:
             _refresh(pipeline, view.name)
     for query in pipeline.states:
         if not stop:
-            finish(query, quiet, stop, watch)
-    watch.record()
-    return watch.rows
+            finish(query, quiet, stop, recorder)
+    recorder.record()
+    return recorder.totals
 
 
-def finished(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
+def finished(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:
     """Finish a rebuild from bronze that was interrupted, if there is one; return what was done."""
-    return (
-        from_bronze(pipeline, stop, tell) if interrupted_rebuilds.from_bronze(pipeline.lake) else []
-    )
+    if not interrupted_rebuilds.from_bronze(pipeline.lake):
+        return Totals()
+    return from_bronze(pipeline, stop, observers)
 
 
 def _refresh(pipeline: Pipeline, name: str) -> None:

@@ -1,56 +1,51 @@
 """Running a pipeline's queries from the main thread: once in order, or together until stopped.
 
-The main thread starts and watches the queries, ticks the wall clock, records what the batches did
-and ends everything between two batches when asked to.
+The main thread starts and watches the queries, ticks the wall clock, records what the batches did,
+tells the observers and ends everything between two batches when asked to.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from types import FrameType
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidemill.config.settings import iso
 from tidemill.errors import InputError, QueryError
 from tidemill.features.windows import duration
 from tidemill.lake.batches import BatchRow, Versions
-from tidemill.operations import maintenance
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.failures import explained
+from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.queries import ONCE, Pipeline, Trigger
-
-log = logging.getLogger(__name__)
+from tidemill.pipeline.totals import Totals
 
 POLL = 0.25
 RECORD_EVERY = 60.0
-Tell = Callable[[Sequence[BatchRow]], None]
 
 
 @dataclass
 class Stop:
-    """A wish to stop: set by SIGINT or SIGTERM, obeyed between batches; a second SIGINT ends at
+    """A request to stop: set by SIGINT or SIGTERM, obeyed between batches; a second SIGINT ends at
     once."""
 
-    wished: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
 
     def __bool__(self) -> bool:
         """Return whether to stop."""
-        return self.wished.is_set()
+        return self.asked.is_set()
 
     def wait(self, seconds: float) -> bool:
         """Wait, at most so long, and return whether to stop."""
-        return self.wished.wait(seconds)
+        return self.asked.wait(seconds)
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -68,18 +63,21 @@ class Stop:
     def _heard(self, number: int, _frame: FrameType | None) -> None:
         if self and number == signal.SIGINT:
             os._exit(130)
-        self.wished.set()
+        self.asked.set()
 
 
 @dataclass
-class Watch:
-    """Tells of batches as they are committed, and records them, at most once a minute."""
+class Recorder:
+    """Tells observers of batches as they are committed, and records them, at most once a minute.
+
+    Nothing is kept of a batch that is recorded but what the totals say.
+    """
 
     pipeline: Pipeline
-    tell: Tell
+    observers: Sequence[Observer] = ()
+    totals: Totals = field(default_factory=Totals)
     versions: Versions = field(init=False)
-    rows: list[BatchRow] = field(default_factory=list)
-    _kept: int = 0
+    _pending: list[BatchRow] = field(default_factory=list)
     _recorded: float = field(default_factory=time.monotonic)
     _progress: list[tuple[int, int]] = field(default_factory=list)
 
@@ -92,8 +90,7 @@ class Watch:
         when all queries rest; a look reads the history of every table."""
         batches = [_finished(query) for query in queries]
         if batches != self._progress and (
-            batches[-1:] != self._progress[-1:]
-            or not any(query.status["isTriggerActive"] for query in queries)
+            batches[-1:] != self._progress[-1:] or not _is_busy(queries)
         ):
             self._progress = batches
             self.catch_up()
@@ -104,112 +101,84 @@ class Watch:
         """Tell of every commit that has not been told."""
         rows = batch_log.since(self.pipeline.lake, self.versions)
         self.versions = batch_log.seen(self.pipeline.lake, rows, self.versions)
-        self.rows += rows
+        self._pending += rows
         if rows:
-            self.tell(rows)
+            self.totals.add(rows)
+            for observer in self.observers:
+                observer.on_batch(rows)
 
     def record(self) -> None:
         """Tell of every commit, also one that no query made, and bring `tidemill_batches` up to
         it."""
         self.catch_up()
-        batch_log.append(self.pipeline.lake, self.rows[self._kept :])
-        self._kept, self._recorded = len(self.rows), time.monotonic()
+        batch_log.append(self.pipeline.lake, self._pending)
+        self._pending, self._recorded = [], time.monotonic()
 
 
-@dataclass
-class Upkeep:
-    """Maintains the lake between batches, as often as the pipeline says: vacuum and tidy once a
-    day, the rest each time."""
-
-    pipeline: Pipeline
-    tell: Tell
-    _every: timedelta | None = None
-    _due: datetime = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Count from the last upkeep that the lake tells of, else from now."""
-        declared, now = self.pipeline.definition.maintenance, datetime.now(timezone.utc)
-        self._due = now
-        if declared:
-            self._every = duration(declared.every)
-            self._due = (maintenance.last(self.pipeline.lake) or now) + self._every
-
-    def look(self, queries: Sequence[StreamingQuery]) -> None:
-        """Maintain the lake when it is due and no query is in a batch; when they never rest, after
-        twice the time beside them, which is as safe and slower."""
-        now = datetime.now(timezone.utc)
-        if not self._every or now < self._due:
-            return
-        busy = any(query.status["isTriggerActive"] for query in queries)
-        if busy and now < self._due + self._every:
-            return
-        lake = self.pipeline.lake
-        vacuumed = maintenance.last(lake, "vacuum")
-        daily = vacuumed is None or now - vacuumed >= timedelta(days=1)
-        actions = maintenance.ACTIONS if daily else maintenance.OFTEN
-        done = maintenance.maintain(lake, maintenance.plan(lake, self.pipeline.clock, actions))
-        if done:
-            self.tell([maintenance.row_of(lake, done)])
-        self._due = datetime.now(timezone.utc) + self._every
-
-
-def run_once(pipeline: Pipeline, stop: Stop, tell: Tell) -> list[BatchRow]:
-    """Bring everything that is there through the queries, in order; return what was done."""
+def run_once(
+    pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = (), totals: Totals | None = None
+) -> Totals:
+    """Bring everything that is there through the queries, in order; return what was done, added
+    to `totals` where given."""
     pipeline.claim()
-    watch = Watch(pipeline, tell)
+    recorder = Recorder(pipeline, observers, totals or Totals())
     for name in pipeline.queries:
         if stop:
             break
-        finish(name, pipeline, stop, watch)
+        finish(name, pipeline, stop, recorder)
     if not stop:
         pipeline.refresh()
-    watch.record()
-    return watch.rows
+    recorder.record()
+    return recorder.totals
 
 
-def finish(name: str, pipeline: Pipeline, stop: Stop, watch: Watch) -> None:
+def finish(name: str, pipeline: Pipeline, stop: Stop, recorder: Recorder) -> None:
     """Run one query over everything that is there, telling of its batches."""
     with _explained(name):
         query = pipeline.start(name, ONCE)
         while not query.awaitTermination(POLL):  # type: ignore[arg-type]
-            watch.look([query])
+            recorder.look([query])
             if stop:
                 stop_after_batch(query)
-    watch.catch_up()
+    recorder.catch_up()
 
 
 def run(
-    pipeline: Pipeline,
-    stop: Stop,
-    tell: Tell,
-    until: Callable[[Sequence[BatchRow]], bool] = lambda rows: False,
-    meanwhile: Callable[[Pipeline], None] = lambda pipeline: None,
-) -> list[BatchRow]:
-    """Run the queries together until stopped, or `until` what was done is enough; return it.
-    `meanwhile` is called again and again beside them."""
+    pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = (), totals: Totals | None = None
+) -> Totals:
+    """Run the queries together until stopped, or until an observer has enough; return what was
+    done, added to `totals` where given."""
     declared = dict(pipeline.definition.triggers)
     triggers = {q: processing_time(declared[q.partition("_")[0]]) for q in pipeline.queries}
     pipeline.claim()
-    watch, upkeep = Watch(pipeline, tell), Upkeep(pipeline, tell)
+    recorder = Recorder(pipeline, observers, totals or Totals())
+    for observer in observers:
+        observer.on_start(pipeline)
     running: dict[str, StreamingQuery] = {}
-    ticked = None
+    ticked, checked = None, datetime.now(timezone.utc)
     try:
-        while not stop.wait(POLL) and not until(watch.rows):
+        while not stop.wait(POLL) and not any(o.has_enough for o in observers):
             _start_ready(pipeline, triggers, running)
             _watch_over(running)
             if pipeline.clock.minute_end() != ticked:
                 ticked = pipeline.clock.minute_end()
-                _check_source(pipeline)
+                checked = _check_source(pipeline, checked)
                 if pipeline.follows == "wall" and not pipeline.states:
                     tick(pipeline)
-            watch.look(list(running.values()))
-            upkeep.look(list(running.values()))
-            meanwhile(pipeline)
+            recorder.look(list(running.values()))
+            for observer in observers:
+                observer.on_idle(pipeline, _is_busy(running.values()))
     finally:
         for query in running.values():
             stop_after_batch(query)
-    watch.record()
-    return watch.rows
+        for observer in observers:
+            observer.on_stop()
+    recorder.record()
+    return recorder.totals
+
+
+def _is_busy(queries: Iterable[StreamingQuery]) -> bool:
+    return any(query.status["isTriggerActive"] for query in queries)
 
 
 def _start_ready(
@@ -223,20 +192,23 @@ def _start_ready(
                 running[name] = pipeline.start(name, triggers[name])
 
 
-def _check_source(pipeline: Pipeline) -> None:
-    """Fail for a wrong file that came while running and that Spark reads as nothing (0 bytes)."""
+def _check_source(pipeline: Pipeline, since: datetime) -> datetime:
+    """Fail for a wrong file that came after a time and that Spark reads as nothing (0 bytes);
+    return the time of this look."""
+    now = datetime.now(timezone.utc)
     try:
-        pipeline.source.check(once=False)
+        pipeline.source.check_new(since)
     except InputError as error:
         raise QueryError(error.message, where=error.where, expected=error.expected) from error
+    return now
 
 
 def tick(pipeline: Pipeline) -> None:
     """Refresh each view whose ledger is older than the current minute."""
     lake, now = pipeline.lake, pipeline.clock.minute_end()
     for view in pipeline.definition.views:
-        there = lake.gold_state(view)
-        if there.as_of is None or there.as_of < now:
+        state = lake.gold_state(view)
+        if state.as_of is None or state.as_of < now:
             pipeline.refresh()
             return
 
@@ -280,19 +252,3 @@ def _finished(query: StreamingQuery) -> tuple[int, int]:
 def processing_time(text: str) -> Trigger:
     """Return the trigger for a length such as `30s`."""
     return {"processingTime": f"{int(duration(text).total_seconds())} seconds"}
-
-
-def summary(pipeline: Pipeline, rows: Sequence[BatchRow], seconds: float) -> dict[str, Any]:
-    """Return a run's totals: feature batches committed, clean's counts, keys changed over all
-    refreshes."""
-    there = pipeline.lake.gold_state(pipeline.definition.views[0])
-    cleaned = [row.counts for row in rows if row.query == "clean"]
-    names = ("events", "accepted", "quarantined", "duplicates")
-    return {
-        "batches": len({row.batch for row in rows if row.query == "feature"}),
-        **{name: sum(counts[name] for counts in cleaned) for name in names},
-        "keys_changed": sum(row.counts.get("keys_changed", 0) for row in rows),
-        "as_of": there.as_of and iso(there.as_of),
-        "gold_version": there.version,
-        "seconds": round(seconds, 3),
-    }

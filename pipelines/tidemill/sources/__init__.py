@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ class Source(Protocol):
 
     def check(self, *, once: bool) -> None:
         """Raise InputError for what is wrong at start; `once` needs something to read."""
+        ...
+
+    def check_new(self, since: datetime) -> None:
+        """Raise InputError for what came after a time, of this machine's clock, and is wrong; asked
+        once a minute of a run that goes on, so it looks at nothing else."""
         ...
 
     def ready(self) -> bool:

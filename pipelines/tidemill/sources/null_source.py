@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from tidemill.errors import InputError
@@ -19,6 +20,9 @@ class Absent:
 
     def check(self, *, once: bool) -> None:
         """Accept: there is nothing to check."""
+
+    def check_new(self, since: datetime) -> None:
+        """Accept: nothing comes."""
 
     def ready(self) -> bool:
         """Return False: there will never be anything to read."""

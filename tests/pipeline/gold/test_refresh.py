@@ -23,8 +23,9 @@ from tidemill.lake.parameters import ask
 from tidemill.operations import reconcile
 from tidemill.pipeline import on_demand, queries
 from tidemill.pipeline.gold import refresh as gold
+from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
-from tidemill.pipeline.runner import Watch
+from tidemill.pipeline.runner import Recorder
 from tidemill.pipeline.silver import clean as silver
 from tidemill.sources.generator.source import Generator
 
@@ -360,10 +361,11 @@ def test_silent_minutes_are_recorded(lakes: Lakes) -> None:
     lake = lakes.new(Clock(at("10:04:30")), follows="wall")
     lake.feed([(None, "a", "g", "view", at("10:00"))])
     told: list[BatchRow] = []
-    watch = Watch(Pipeline(lake.lake, Generator(), lake.clock, "wall"), told.extend)
+    pipeline = Pipeline(lake.lake, Generator(), lake.clock, "wall")
+    recorder = Recorder(pipeline, [Callback(told.extend)])
     for minute in ("10:05", "10:06"):
         queries.refresh_view(lake.lake, "engagement", Clock(at(minute)), "wall")
-    watch.record()
+    recorder.record()
     assert [row.query for row in told] == ["refresh", "refresh"]
     recorded = times.collect(lake.spark.table("tidemill_batches").orderBy("version"))
     assert [(row["query"], row["as_of"].minute) for row in recorded] == [

@@ -25,6 +25,9 @@ from tidemill.lake.statements import statement
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
 
+# The last one: another commit changed the table's properties, as expiry and log retention do.
+_LOST = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED")
+
 
 def merge_changes(
     context: RefreshContext, plan: RefreshPlan, request: RefreshRequest, changes: Changes
@@ -128,4 +131,4 @@ def _ledger_fields(
 def lost_race(error: PySparkException) -> bool:
     """Return whether another commit came first: by its condition, or as Delta's Python words it."""
     condition = error.getCondition() or ""
-    return condition.startswith("DELTA_CONCURRENT") or "[DELTA_CONCURRENT" in str(error)
+    return condition.startswith(_LOST) or any(f"[{word}" in str(error) for word in _LOST)

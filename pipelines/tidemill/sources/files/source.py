@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,6 +29,9 @@ BLANK = " \t\r\n\v\f\ufeff"
 
 MOST_FOOTERS = 500
 """Footers read at start; of more files an even share, oldest to newest."""
+
+CLOCK_STEP = 5.0
+"""Seconds by which a file system's times may be behind the clock."""
 
 FIRST_NANOS = 10**17
 """A smaller number is microseconds (until the year 5138), a larger one nanoseconds (from 1973)."""
@@ -73,6 +77,21 @@ class Files:
                 where=str(self.folder),
                 expected=f"files named {' '.join(f'*{end}' for end in JSON + PARQUET)}",
             )
+        self._check_files(files)
+
+    def check_new(self, since: datetime) -> None:
+        """Raise InputError for a file that is wrong and came, or was renamed, after a time.
+
+        Files in folders that have not changed since are neither opened nor asked for their times.
+        """
+        self._check_folder()
+        from_ = since.timestamp() - CLOCK_STEP
+        _one_kind(self.folder, {_is_parquet(path): path for path in _walk(self.folder)})
+        self._check_files(
+            [path for path in _walk(self.folder, from_) if path.lstat().st_ctime >= from_]
+        )
+
+    def _check_files(self, files: list[Path]) -> None:
         for path in files:
             _check_readable(path)
         if files and _is_parquet(files[0]):
@@ -108,13 +127,7 @@ class Files:
         """Return the folder's files, oldest first; InputError for a mixture of both kinds."""
         self._check_folder()
         files = sorted(_walk(self.folder), key=lambda path: (_modified(path), path))
-        kinds = {_is_parquet(path): path for path in files}
-        if len(kinds) == 2:
-            raise InputError(
-                f"this folder holds both {kinds[False].name} and {kinds[True].name}",
-                where=str(self.folder),
-                expected="JSON lines or Parquet, one of the two per folder",
-            )
+        _one_kind(self.folder, {_is_parquet(path): path for path in files})
         return files
 
     def _check_folder(self) -> None:
@@ -169,9 +182,22 @@ def failing_file(error_text: str) -> str | None:
     return None
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _one_kind(folder: Path, kinds: Mapping[bool, Path]) -> None:
+    """Raise InputError where a folder holds both kinds of files, a file of each given."""
+    if len(kinds) == 2:
+        raise InputError(
+            f"this folder holds both {kinds[False].name} and {kinds[True].name}",
+            where=str(folder),
+            expected="JSON lines or Parquet, one of the two per folder",
+        )
+
+
+def _walk(folder: Path, changed: float = 0.0) -> Iterator[Path]:
+    """Yield the files of the folders that changed since a time."""
     for here, folders, names in os.walk(folder, onerror=_raise_unreadable, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+        if changed and os.stat(here).st_mtime < changed:
+            continue
         for name in names:
             if name.endswith(JSON + PARQUET) and not name.startswith(HIDDEN):
                 yield Path(here, name)

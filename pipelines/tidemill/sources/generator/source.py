@@ -96,6 +96,9 @@ class Generator:
             if number is not None and number < 1:
                 raise InputError(f"{name} is {number}", where=name, expected="1 or more")
 
+    def check_new(self, since: datetime) -> None:
+        """Accept: it makes its records itself."""
+
     def ready(self) -> bool:
         """Return True: there is nothing to wait for."""
         return True
