@@ -8,9 +8,7 @@ Each call sees the lake as it stands then. Times come in UTC, and go in with a z
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,17 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.api.access import Access
 from tidemill.api.moments import moment
 from tidemill.api.quarantine import Quarantine
-from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
-from tidemill.features.windows import duration
-from tidemill.lake.batches import BatchRow
 from tidemill.operations import backfill, maintenance, plan, rebuild, run
 from tidemill.operations import reconcile as reconciling
 from tidemill.pipeline import connection, on_demand
-from tidemill.pipeline.connection import Opening
+from tidemill.pipeline.observer import Tell as OnBatch
 from tidemill.query import describe, duckdb_tables, gold_history, questions
 from tidemill.query import explain as explaining
 from tidemill.query.gold_history import GoldVersion, Status
@@ -38,49 +33,15 @@ from tidemill.query.gold_history import GoldVersion, Status
 if TYPE_CHECKING:
     import duckdb
 
+    from tidemill.lake import catalog
+
 Facts = dict[str, Any]
 Moment = datetime | str
+LOCALHOST = "127.0.0.1"
 
 
-def open_lake(
-    root: str | Path | None = None,
-    *,
-    catalog: str | None = None,
-    schema: str | None = None,
-    pipeline: str | Path | PipelineDefinition | None = None,
-    write: bool = False,
-    create: bool = True,
-    wait: float | str = "10s",
-    clock: Clock | None = None,
-    driver_memory: str = "2g",
-    verbose: bool = False,
-    command: str | None = None,
-) -> Lake:
-    """Return the lake in a folder, or in a schema of a catalog, to read; with `write=True` a with
-    statement holds it for writing.
-
-    Without a place it is the one that TIDEMILL_ROOT, or TIDEMILL_CATALOG and TIDEMILL_SCHEMA name,
-    else `./lake`. `pipeline` is a shipped name, a YAML file or a definition; to write it must be
-    given, to read the shipped pipelines are known. Who writes waits so long for another writer, and
-    makes a lake where there is none, but with `create=False`; `command` is how the lock names it.
-    `clock` stops the time. A local Spark session, which starts with the first call, has
-    `driver_memory`, and shows its logs if `verbose`; a session that is there is taken.
-
-    LakeError where the folder is no lake; SetupError where Spark is missing.
-    """
-    named = str(pipeline) if isinstance(pipeline, str | Path) else None
-    definition = load(named) if named else pipeline
-    if not (definition is None or isinstance(definition, PipelineDefinition)):
-        raise UsageError(f"{pipeline!r} is no pipeline", where="pipeline", expected="a name")
-    place = Place.resolve(Path(root) if root is not None else None, catalog, schema)
-    seconds = _seconds(wait) if isinstance(wait, str) else float(wait)
-    opening = Opening(place, clock or Clock.from_environment(), seconds, driver_memory, verbose)
-    access = Access(opening, definition, named, write, create, command)
-    if write:
-        access.the_pipeline()
-    if not (write and create):
-        connection.check_existing(opening)
-    return Lake(access)
+def ignore(_: object) -> None:
+    """Take notice of nothing."""
 
 
 class Lake:
@@ -198,7 +159,8 @@ class Lake:
         time, the end of a bucket: recomputed then from the buckets.
         """
         declared = self.view(view)
-        asked = explaining.asked(declared, _words(declared, key, keys), feature)
+        words = explaining.words_of(declared, keys if key is None else key)
+        asked = explaining.asked(declared, words, feature)
         time_asked = moment(at, "at") if at is not None else None
         return explaining.explain(self._reading(view)[0], asked, time_asked)
 
@@ -267,3 +229,76 @@ class Lake:
     def check_source(self, *, once: bool) -> None:
         """Raise InputError where the pipeline's source cannot be read; nothing is started."""
         connection.checked_source(self._access.opening, self._access.the_pipeline(), once=once)
+
+    def run_once(
+        self,
+        on_batch: OnBatch = ignore,
+        *,
+        metrics_port: int | None = None,
+        metrics_host: str = LOCALHOST,
+    ) -> Facts:
+        """Bring everything that is in the source through to gold; return the totals. `on_batch` is
+        called with what batches did. Needs `write=True`, as all that follows."""
+        return self._run(on_batch, metrics_port, metrics_host, once=True)
+
+    def run(
+        self,
+        on_batch: OnBatch = ignore,
+        *,
+        metrics_port: int | None = None,
+        metrics_host: str = LOCALHOST,
+    ) -> Facts:
+        """Run the pipeline until Ctrl-C or SIGTERM, maintained as it says; return the totals."""
+        return self._run(on_batch, metrics_port, metrics_host, once=False)
+
+    def _run(self, on_batch: OnBatch, port: int | None, host: str, *, once: bool) -> Facts:
+        spark, definition = self._access.holder("run"), self._access.the_pipeline()
+        opening = self._access.opening
+        source = connection.checked_source(opening, definition, once=once)
+        pipeline = connection.held_pipeline(spark, opening, definition, source)
+        return run.run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
+
+    def refresh(self, as_of: Moment | None = None) -> list[Facts]:
+        """Bring each view's gold to a time, the clock's by default, in one commit each."""
+        time_asked = moment(as_of, "as_of") if as_of is not None else None
+        return on_demand.refresh(self._access.writer("refresh"), self.clock, time_asked)
+
+    def rebuild(
+        self,
+        source: str | None = None,
+        *,
+        features: Sequence[str] = (),
+        views: Sequence[str] = (),
+        keys: Sequence[Mapping[str, str]] = (),
+        since: Moment | None = None,
+        on_step: Callable[[str], None] = ignore,
+        on_batch: OnBatch = ignore,
+    ) -> Facts:
+        """Make tables again, and bring gold to them in one commit; return the totals.
+
+        All silver tables with `source="bronze"`; otherwise a part of the buckets from the events:
+        of some features, of some views, or of some keys and from a time on.
+        """
+        time_asked = moment(since, "since") if since is not None else None
+        wanted = backfill.wanted(source, features, views, keys, time_asked)
+        spark, opening = self._access.holder("rebuild"), self._access.opening
+        definition = self._access.the_pipeline()
+        if wanted is None:
+            return rebuild.rebuild_held(spark, opening, definition, on_batch)
+        return wanted.rebuild(spark, opening, definition, on_step, on_batch)
+
+    def maintain(
+        self, *, dry_run: bool = False, on_step: Callable[[maintenance.Done], None] = ignore
+    ) -> list[Facts]:
+        """Keep the lake small and quick, changing no feature; return each step, its reason and what
+        came of it. With `dry_run` only say what there is to do, which needs no `write`."""
+        if dry_run:
+            steps = maintenance.plan(self._access.reader(), self.clock)
+            return [{"table": s.table, "action": s.action, "reason": s.reason} for s in steps]
+        lake = self._access.writer("maintain")
+        planned = maintenance.plan(lake, self.clock)
+        return [vars(done) for done in maintenance.maintain(lake, planned, on_step)]
+
+    def _reading(self, view: str) -> tuple[catalog.Lake, FeatureView]:
+        definition = self._access.declaring(view)
+        return self._access.reader(definition), definition.view(view)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.config.pipeline_file import PipelineDefinition
@@ -39,7 +39,7 @@ from tidemill.lake.schema import creation, evolution, expired_before
 from tidemill.operations import backfill_rows, bucket_replacement, missing_partials
 from tidemill.operations.bucket_replacement import Read, Staging
 from tidemill.pipeline import batch_log
-from tidemill.pipeline.connection import Opening, writing_session
+from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.observer import Callback, Tell
 from tidemill.pipeline.queries import Pipeline, refresh_view
 from tidemill.pipeline.runner import Recorder, Stop, finish
@@ -67,10 +67,39 @@ class Wanted:
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
     def rebuild(
-        self, opening: Opening, definition: PipelineDefinition, say: Say, tell: Tell
+        self,
+        spark: SparkSession,
+        opening: Opening,
+        definition: PipelineDefinition,
+        say: Say,
+        tell: Tell,
     ) -> dict[str, Any]:
-        """Rebuild the part; return the totals of `run`, and the bucket rows written."""
-        return Rebuild(opening, definition, self, say, tell, Stop()).run()
+        """Rebuild the part in a lake that the caller holds; return the totals of `run`, and the
+        bucket rows written."""
+        return Rebuild(opening, definition, self, say, tell, Stop()).run(spark)
+
+
+def wanted(
+    source: str | None,
+    features: Sequence[str],
+    views: Sequence[str],
+    keys: Sequence[Mapping[str, str]],
+    since: datetime | None,
+) -> Wanted | None:
+    """Return the part to rebuild, None for all of it from bronze; UsageError for more than one
+    thing, or none."""
+    words = {"--from": source, "--features": features, "--views": views}
+    parts = [word for word, said in words.items() if said]
+    parts += ["--keys, --since"] if keys or since else []
+    if len(parts) != 1:
+        expected = "--from bronze, --features NAMES, --views NAMES, or --keys and --since"
+        found = " and ".join(parts) or "nothing"
+        raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
+    if source:
+        if source != "bronze":
+            raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
+        return None
+    return Wanted(tuple(features), tuple(views), tuple(keys), since)
 
 
 @dataclass
@@ -84,25 +113,22 @@ class Rebuild:
     tell: Tell
     stop: Stop
 
-    def run(self) -> dict[str, Any]:
+    def run(self, spark: SparkSession) -> dict[str, Any]:
         """Rebuild the part; return the totals of `run`, and the bucket rows written."""
         started = time.monotonic()
         _refuse_stateful(self.definition)
-        lakes.check_root(self.opening.place)
-        command = f"tidemill rebuild {self.definition.pipeline}"
         for view in self.definition.views:
             backfill_rows.check_part(view, self.wanted.keys)
         for name in self.wanted.views:
             self.definition.view(name)
-        with writing_session(self.opening, command) as spark:
-            lakes.register(spark, self.opening.place)
-            with self.stop.on_signals():
-                lake, rows = self._features() if self.wanted.features else self._replaced()
-                self._forget_expired(lake)
-                pipeline = self._pipeline(lake)
-                self._refresh(pipeline)
-            found = Totals().summary(pipeline, time.monotonic() - started)
-            return {**found, "buckets": rows}
+        lakes.register(spark, self.opening.place)
+        with self.stop.on_signals():
+            lake, rows = self._features() if self.wanted.features else self._replaced()
+            self._forget_expired(lake)
+            pipeline = self._pipeline(lake)
+            self._refresh(pipeline)
+        found = Totals().summary(pipeline, time.monotonic() - started)
+        return {**found, "buckets": rows}
 
     def _pipeline(self, lake: Lake) -> Pipeline:
         return Pipeline(lake, Absent(), self.opening.clock, lake.pipeline.clock)

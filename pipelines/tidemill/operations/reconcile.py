@@ -23,6 +23,7 @@ from tidemill.pipeline.silver import accepted_events
 from tidemill.pipeline.silver import clean as silver
 
 Source = Literal["buckets", "events"]
+SOURCES: tuple[Source, ...] = ("buckets", "events")
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,25 @@ def from_events(
     found = reconcile(lake, view, source="events")
     told = {**vars(found), "from": "events", **done}
     return {**told, "mend": _rebuild(lake, view, pipeline, found)} if found.different else told
+
+
+def facts(
+    lake: Lake,
+    view: FeatureView,
+    pipeline: str,
+    version: int | None,
+    *,
+    source: Source,
+    repair: bool,
+) -> dict[str, Any]:
+    """Return the comparison that is asked for, after a repair of the newest version where that is
+    wanted; `pipeline` is how the user names it."""
+    if version is not None:
+        found = vars(reconcile(lake, view, version, source=source))
+        return {**found, "from": "events"} if source == "events" else found
+    if source == "events":
+        return from_events(lake, view, pipeline, repair=repair)
+    return repaired(lake, view) if repair else vars(reconcile(lake, view))
 
 
 def _rebuild(lake: Lake, view: FeatureView, pipeline: str, found: Reconciled) -> str:

@@ -87,8 +87,7 @@ def open_pipeline(
     opening: Opening, definition: PipelineDefinition, command: str, *, once: bool
 ) -> Iterator[Pipeline]:
     """Yield the pipeline, its source checked before anything is started or made."""
-    source = source_of(definition, opening)
-    source.check(once=once)
+    source = checked_source(opening, definition, once=once)
     with writing_session(opening, command) as spark:
         yield held_pipeline(spark, opening, definition, source)
 
@@ -159,6 +158,13 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
         if there and not opening.place.catalog:
             creation.make_views(spark, definition)
     return spark
+
+
+def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bool) -> Source:
+    """Return the source that the definition names; InputError where it cannot be read."""
+    source = source_of(definition, opening)
+    source.check(once=once)
+    return source
 
 
 def source_of(definition: PipelineDefinition, opening: Opening) -> Source:

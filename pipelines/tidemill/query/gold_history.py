@@ -64,10 +64,8 @@ class Status:
 def status(lake: Lake, view: FeatureView, clock: Clock) -> Status:
     """Return where the view's gold table stands, by its own ledger."""
     state = lake.gold_state(view)
-    age = state.as_of and (clock.now() - state.as_of).total_seconds()
-    return Status(
-        view.name, state.as_of, age, state.batch, state.version, state.recompute_reason
-    )
+    age = (clock.now() - state.as_of).total_seconds() if state.as_of else None
+    return Status(view.name, state.as_of, age, state.batch, state.version, state.recompute_reason)
 
 
 def versions(lake: Lake, view: FeatureView) -> list[GoldVersion]:
