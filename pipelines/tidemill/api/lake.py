@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.api.access import Access
 from tidemill.api.moments import moment
 from tidemill.api.quarantine import Quarantine
+from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
@@ -78,6 +79,11 @@ class Lake:
     def spark(self) -> SparkSession:
         """The session, with the lake's schema as the current one."""
         return self._access.session()
+
+    @property
+    def pipeline(self) -> PipelineDefinition:
+        """The pipeline that the lake was opened with; UsageError where none was named."""
+        return self._access.the_pipeline()
 
     @property
     def quarantine(self) -> Quarantine:
@@ -169,7 +175,7 @@ class Lake:
         view: str,
         version: int | None = None,
         *,
-        source: Literal["buckets", "events"] = "buckets",
+        source: str = "buckets",
         repair: bool = False,
     ) -> Facts:
         """Return how many keys of gold, at a version or now, differ from the recompute.
@@ -177,11 +183,7 @@ class Lake:
         From the buckets or from the accepted events. `repair` recomputes what is different, and
         needs `write=True`.
         """
-        if source not in reconciling.SOURCES:
-            hint = did_you_mean(source, reconciling.SOURCES)
-            raise UsageError(f"cannot reconcile with {source!r}{hint}", where="--from")
-        if repair and version is not None:
-            raise UsageError("an old version cannot be repaired", where="version", expected="None")
+        reconciling.check(source, version, repair)
         lake, declared = self._reading(view)
         if repair:
             lake = self._access.writer("reconcile")

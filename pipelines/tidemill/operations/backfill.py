@@ -88,16 +88,15 @@ def wanted(
 ) -> Wanted | None:
     """Return the part to rebuild, None for all of it from bronze; UsageError for more than one
     thing, or none."""
-    words = {"--from": source, "--features": features, "--views": views}
+    words = {"source": source, "features": features, "views": views, "keys, since": keys or since}
     parts = [word for word, said in words.items() if said]
-    parts += ["--keys, --since"] if keys or since else []
     if len(parts) != 1:
-        expected = "--from bronze, --features NAMES, --views NAMES, or --keys and --since"
+        expected = 'source="bronze", features, views, or keys and since'
         found = " and ".join(parts) or "nothing"
         raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
     if source:
         if source != "bronze":
-            raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
+            raise UsageError(f"cannot rebuild from {source!r}", where="source", expected="bronze")
         return None
     return Wanted(tuple(features), tuple(views), tuple(keys), since)
 
