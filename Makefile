@@ -32,10 +32,11 @@ test-zones: setup ## the core again, the machine's clock in Berlin, then in St. 
 test-full: setup ## all of these tests, in their long forms too
 	@$(BIN)/$(PYTEST) $(ARGS)
 
-lint: setup ## ruff check, ruff format --check, mypy
+lint: setup ## ruff check, ruff format --check, mypy, the order of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 bench: setup ## what one tick costs, in a small form: under five minutes
 	@$(BIN)/python benchmarks/tick.py --warm 3 $(ARGS)

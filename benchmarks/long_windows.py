@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
-from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.pipeline import queries
 from tidemill.pipeline.gold.changes import changes_by_recompute
@@ -64,7 +64,7 @@ def open_lake(folder: Path) -> Lake:
         "features": [{"count": {}, "over": list(WINDOWS)}],
     }
     definition = load("engagement").overridden({"views": [view]})
-    return lakes.open_for_writing(session(), Place(folder / "lake"), definition)
+    return open_for_writing(session(), Place(folder / "lake"), definition)
 
 
 def wrong_keys(found_rows: DataFrame, events: Path) -> int:

@@ -51,6 +51,7 @@ from tidemill.features import (
 from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import reconcile
 from tidemill.pipeline import queries
@@ -259,7 +260,7 @@ def open_lake(folder: Path, kind: str) -> Lake:
         pipeline="bench", source=files, refresh="incremental", views=(view,)
     )
     place = Place(folder / kind.replace(" ", "_"))
-    return lakes.open_for_writing(session(), place, definition)
+    return open_for_writing(session(), place, definition)
 
 
 def feed(lake: Lake, folder: Path, batch: int) -> dict[str, float]:
@@ -304,7 +305,7 @@ def check(lake: Lake, kind: str, folder: Path, batches: int) -> None:
 
 
 def refreshes(folder: Path, ticks: int) -> dict[str, list[dict[str, float]]]:
-    """Yield the warm ticks of each kind; the load and one tick come before them."""
+    """Return the warm ticks of each kind; the load and one tick come before them."""
     opened = {kind: open_lake(folder, kind) for kind in KINDS}
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for batch in range(ticks + 2):
@@ -323,7 +324,7 @@ def refreshes(folder: Path, ticks: int) -> dict[str, list[dict[str, float]]]:
 def report(
     measured: list[list[str]], found: dict[str, list[dict[str, float]]], asked: argparse.Namespace
 ) -> str:
-    """Yield what was measured, as Markdown."""
+    """Return what was measured, as Markdown."""
     ticks = next(iter(found.values()))
     told = {"total": ("whole tick", "{:.2f} s"), "diff": ("- query and diff", "{:.2f} s")}
     told["changed"] = ("keys changed", "{:,.0f}")

@@ -34,6 +34,7 @@ from tidemill.config.settings import Clock, Place
 from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.pipeline import queries
 from tidemill.pipeline.gold.changes import changes_by_recompute, moved_keys
@@ -244,7 +245,7 @@ def open_lake(
         }
         said["views"] = [view]
     place = Place(folder / mode)
-    return lakes.open_for_writing(session(driver_memory=memory), place, shipped.overridden(said))
+    return open_for_writing(session(driver_memory=memory), place, shipped.overridden(said))
 
 
 def feed(lake: Lake, folder: Path, batch: int) -> float:

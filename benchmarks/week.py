@@ -37,10 +37,10 @@ from measuring import CURVES, machine, resident, say, temporary, tree, wish, wri
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place, iso
-from tidemill.lake import catalog as lakes
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import maintenance, reconcile
 from tidemill.pipeline import queries, runner
@@ -252,7 +252,7 @@ def open_week(folder: Path, plan: Plan, memory: str) -> Week:
     """Return the lake of the shipped pipeline, which keeps buckets for a day."""
     definition = load("engagement").overridden({"history": "1d"})
     spark = session(driver_memory=memory)
-    lake = lakes.open_for_writing(spark, Place(folder / "lake"), definition)
+    lake = open_for_writing(spark, Place(folder / "lake"), definition)
     of_lake = queries.Pipeline(lake, Files(Path()), Clock(), "event")
     week = Week(lake, plan, runner.Recorder(of_lake), folder / AGES)
     week.recall()

@@ -17,7 +17,7 @@ from lakes import Event, Lakes, at
 from runs import Small, records_of, write_file
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
-from tidemill.lake.catalog import open_for_writing
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import INTERPRETED, local_session
 
 

@@ -25,9 +25,9 @@ from tick import COLUMNS, GOLD
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place
-from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.pipeline import queries
 from tidemill.pipeline.queries import Pipeline
@@ -79,7 +79,7 @@ def main() -> None:
     asked = options.parse_args()
     definition = load("engagement").overridden(MODES[asked.mode])
     with tempfile.TemporaryDirectory(prefix="tidemill-peers-") as folder:
-        lake = lakes.open_for_writing(session(), Place(Path(folder)), definition)
+        lake = open_for_writing(session(), Place(Path(folder)), definition)
         mode = Mode(lake, Path(folder), asked.events)
         peer.run(mode, asked.ticks, asked.out)
         for query in mode.states:

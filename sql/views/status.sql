@@ -1,7 +1,9 @@
 -- status: how fresh gold is, and the ledger of its newest recorded commit; overflowed is a JSON object
 --         of the features that are null because a window holds too much, and for how many keys.
 -- grain: one row, or none before the first batch
--- input: tidemill_batches
+-- input: tidemill_batches, of which the newest day that tells of the view is read; that day is
+--        looked for since the day of gold's newest ledger when the view was made, and everywhere
+--        where nothing is recorded since
 WITH newest AS (
   SELECT
     view,
@@ -12,6 +14,12 @@ WITH newest AS (
     max_by(committed_at, version) AS committed_at
   FROM tidemill_batches
   WHERE view = '${view}'
+    AND date >= (
+      SELECT coalesce(max(date), DATE '0001-01-01')
+      FROM tidemill_batches
+      WHERE view = '${view}'
+        AND date >= DATE '${since}'
+    )
   GROUP BY view
 )
 SELECT

@@ -22,7 +22,7 @@ from hostile import BIDI, FILE, IMAGE, OBEYED, SCRIPT, STYLED
 from lakes import NOW
 from runs import Small, reading
 from tidemill.cli.output import top_screen
-from tidemill.cli.output.tables import Show
+from tidemill.cli.output.display import Show
 from tidemill.cli.output.terminal import VisibleFormatter
 from tidemill.lake.visible_text import visible, visible_json
 

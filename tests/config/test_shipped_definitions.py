@@ -20,7 +20,7 @@ from tidemill.config.pipeline_file import SHIPPED, PipelineDefinition, load, rea
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import DefinitionError
 from tidemill.features import FeatureView, contains
-from tidemill.lake import catalog as lakes
+from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
 from tidemill.pipeline import queries
 from tidemill.pipeline.connection import Opening, source_of
@@ -54,7 +54,7 @@ class Shipped:
     """An open lake of a definition, fed by calling the batch functions."""
 
     def __init__(self, spark: SparkSession, root: Path, definition: PipelineDefinition):
-        self.lake = lakes.open_for_writing(spark, Place(root), definition)
+        self.lake = open_for_writing(spark, Place(root), definition)
         self.view = definition.views[0]
         self.records = 0
         self.batch = -1

@@ -13,17 +13,20 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.main import get_command
 
 import deltalog
 from command_line import Answer, call
 from lakes import Event, at
 from runs import records_of, write_file
+from tidemill.cli import app
 from tidemill.cli.databricks import refused
 from tidemill.config.settings import Place
 from tidemill.databricks import bundle as bundles
@@ -50,7 +53,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def found_in(folder: Path) -> list[bundles.Finding]:
-    return bundles.check(bundles.read(folder), refused)
+    return bundles.check(bundles.read(folder), partial(refused, get_command(app)))
 
 
 # -- the shipped bundle --------------------------------------------------------------------------
@@ -397,7 +400,7 @@ def test_quartz(expression: str, told: str | None) -> None:
 def asked(spark: SparkSession, empty_lake: Path) -> SparkSession:
     """The session, an empty lake's schema its current one."""
     from tidemill.config.pipeline_file import load
-    from tidemill.lake.catalog import open_for_writing
+    from tidemill.lake.open import open_for_writing
 
     open_for_writing(spark, Place(empty_lake), load("engagement"))
     return spark

@@ -14,6 +14,7 @@ from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.lake import catalog as lakes_module
 from tidemill.lake import tables
+from tidemill.lake.open import open_for_reading
 
 pytestmark = pytest.mark.connect
 
@@ -94,7 +95,7 @@ def test_readers_make_nothing(spark: SparkSession, tmp_path: Path, lakes: Lakes)
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(LakeError, match="is no lake"):
-        lakes_module.open_for_reading(spark, Place(empty), load("engagement"))
+        open_for_reading(spark, Place(empty), load("engagement"))
     assert list(empty.iterdir()) == []
 
 

@@ -26,8 +26,8 @@ from runbook import START, blocks
 from runs import Small, check_whole, reading, records_of, write_file
 from tidemill.config.pipeline_file import SHIPPED, load
 from tidemill.config.settings import Clock, Place
-from tidemill.lake.catalog import open_for_reading
 from tidemill.lake.commits import failpoints
+from tidemill.lake.open import open_for_reading
 from tidemill.operations import maintenance
 
 pytestmark = pytest.mark.stream

@@ -18,10 +18,11 @@ from lakes import NOW, Lakes, at, payload
 from runs import Small, opened, records_of, write_file
 from tidemill.config.settings import Place
 from tidemill.lake import batches, discovery, tables
-from tidemill.lake import catalog as lakes_of
 from tidemill.lake.append import digest, digest_of_all
 from tidemill.lake.batches import BatchRow, Flow
-from tidemill.lake.catalog import Lake
+from tidemill.lake.catalog import Lake, register
+from tidemill.lake.open import open_for_reading, open_for_writing
+from tidemill.lake.schema.creation import create
 from tidemill.monitoring.status import Watched
 from tidemill.pipeline import batch_log, runner
 from tidemill.pipeline.observer import Callback
@@ -148,16 +149,16 @@ def test_an_older_lake_opens_and_gets_the_new_columns(lakes: Lakes, spark: Spark
     now = tables.batches()
     before = replace(now, columns=tuple(c for c in now.columns if not c.added))
     place, pipeline = lake.lake.place, lake.lake.pipeline
-    lakes_of.create(spark, place, pipeline, before, lake.lake.generation, replace=True)
+    create(spark, place, pipeline, before, lake.lake.generation, replace=True)
     assert len(spark.table(now.name).columns) < len(now.columns)
 
-    lakes_of.open_for_reading(spark, place, pipeline)
+    open_for_reading(spark, place, pipeline)
     assert spark.table(now.name).columns == before.column_names
 
-    again = lakes_of.open_for_writing(spark, place, pipeline)
+    again = open_for_writing(spark, place, pipeline)
     assert spark.table(now.name).columns == now.column_names
     version = again.commits(now.name, 1)[0].version
-    lakes_of.open_for_writing(spark, place, pipeline)
+    open_for_writing(spark, place, pipeline)
     assert again.commits(now.name, 1)[0].version == version
     lake.clean(["{bad"])
     assert recorded(again, "clean")["refused"] == {"malformed": 1}
@@ -201,7 +202,7 @@ def test_a_catalog_is_watched_alike(small: Small, spark: SparkSession) -> None:
     time is then its file's, a moment after the one that it tells."""
     moments = ("committed_at", "age_seconds")
     place = Place(small.root)
-    lakes_of.register(spark, place)
+    register(spark, place)
     (flow,) = discovery.flows(discovery.Schema(spark), place)
     alike = []
     for watched in (Watched(flow), Watched(flow_of(small.root))):

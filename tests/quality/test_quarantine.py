@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from command_line import Answer, call
 from lakes import NOW, Event, Lakes, at
@@ -20,6 +21,8 @@ from tidemill.lake import tables
 from tidemill.operations import rebuild, replay
 from tidemill.pipeline import queries
 from tidemill.pipeline.connection import Opening
+from tidemill.pipeline.silver import replays
+from tidemill.quality import quarantine as refusals
 
 REPAIRED: list[Event] = [
     (None, "p7", "g", "view", at("11:00")),
@@ -79,6 +82,42 @@ def test_repaired_records_come_through_once(
     assert quarantine("list", root).json["open"] == 0
     rebuild.rebuild(Opening(Place(root), Clock(NOW)), half.definition, lambda rows: None)
     check_whole(reading(spark, root), records, events)
+
+
+def test_an_export_is_written_part_by_part(
+    lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order of the ids, whatever the parts are."""
+    made = lakes.new()
+    made.clean([f"{{bad {number}" for number in range(25)], batch=0)
+    monkeypatch.setattr(refusals, "EXPORTED", 4)
+    file = tmp_path / "refused.jsonl"
+    assert refusals.export(made.lake, file, None, None) == 25
+    ids = [json.loads(text)["record_id"] for text in file.read_text().splitlines()]
+    assert ids == sorted(ids) and len(set(ids)) == 25
+
+
+def test_clean_reads_the_replays_of_its_own_days(lakes: Lakes) -> None:
+    """Whatever was sent again on other days is in files that it skips."""
+    made = lakes.new()
+    long = {"profile_id": "p", "gti": "g" * 2000, "event_type": "view"}
+    made.clean([json.dumps({**long, "event_timestamp": "2026-11-21T10:00"})], batch=0)
+    repaired = {**long, "gti": "g", "event_timestamp": "2026-11-21T10:00"}
+    replay.replay(made.lake, [replay.Repaired("r000001", json.dumps(repaired))], made.clock)
+    name = replays.table(made.lake.pipeline).name
+    for day in range(1, 4):
+        other = (
+            made.spark.table(name)
+            .limit(1)
+            .withColumn("ingest_date", F.date_add("ingest_date", -day))
+        )
+        other.write.format("delta").mode("append").saveAsTable(name)
+    bronze = made.table("bronze")
+    judged = replays.set_aside(
+        bronze.withColumn("reasons", F.array().cast("array<string>")), made.lake
+    )
+    read = [file for file in judged.inputFiles() if f"/{name}/" in file]
+    assert len(read) == 1 and len(made.spark.table(name).inputFiles()) >= 4
 
 
 def test_an_original_that_would_pass_today_is_not_counted_beside_its_repair(lakes: Lakes) -> None:

@@ -16,8 +16,8 @@ from lakes import BRONZE, NOW
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.features import Feature, FeatureView
-from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
+from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
 from tidemill.pipeline import queries
 from tidemill.pipeline.gold import refresh as gold
@@ -52,7 +52,7 @@ class Carts:
         definition = PipelineDefinition(
             pipeline="carts", source={"kind": "files"}, views=views, refresh=refresh
         )
-        return cls(lakes.open_for_writing(spark, Place(root), definition))
+        return cls(open_for_writing(spark, Place(root), definition))
 
     @property
     def spark(self) -> SparkSession:

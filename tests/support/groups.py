@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
+MAIN = ("cli", "features", "lake", "pipeline", "sources")
 AROUND = (
     "config",
     "databricks",

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from oracle import COLUMNS, Key, Row
 from tidemill.config.pipeline_file import SHIPPED, PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
-from tidemill.lake import catalog as lakes
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
+from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
 from tidemill.pipeline import queries
 
@@ -163,7 +163,7 @@ class Lakes:
         if "views" in words:  # the rules of the shipped file are of the shipped fields
             words = {"quality": {}, **words}
         definition: PipelineDefinition = load("engagement").overridden(words)
-        lake = lakes.open_for_writing(self.spark, Place(root), definition)
+        lake = open_for_writing(self.spark, Place(root), definition)
         return TestLake(lake, clock or Clock(NOW))
 
 

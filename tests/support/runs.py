@@ -18,8 +18,8 @@ import oracle
 from lakes import NOW, Event, TestLake, payload
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
-from tidemill.lake import catalog as lakes
 from tidemill.lake.batches import BatchRow
+from tidemill.lake.open import open_for_reading
 from tidemill.pipeline import runner
 from tidemill.pipeline.connection import Opening, open_pipeline
 from tidemill.pipeline.observer import Callback
@@ -59,7 +59,7 @@ def run_once(root: Path, definition: PipelineDefinition) -> list[BatchRow]:
 
 def reading(spark: SparkSession, root: Path, pipeline: str = "engagement") -> TestLake:
     """The lake as it stands; nothing is made and nothing locked."""
-    return TestLake(lakes.open_for_reading(spark, Place(root), load(pipeline)), Clock(NOW))
+    return TestLake(open_for_reading(spark, Place(root), load(pipeline)), Clock(NOW))
 
 
 def versions(root: Path) -> dict[str, int]:

@@ -49,8 +49,8 @@ from tidemill.features import (
     top_k,
     variance,
 )
-from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
+from tidemill.lake.open import open_for_writing
 from tidemill.pipeline import queries
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.silver import clean as silver
@@ -101,7 +101,7 @@ class Sales:
 
     @classmethod
     def new(cls, spark: SparkSession, root: Path, definition: PipelineDefinition) -> Sales:
-        return cls(lakes.open_for_writing(spark, Place(root), definition))
+        return cls(open_for_writing(spark, Place(root), definition))
 
     def at(self, batch: int) -> Sales:
         """The lake as one that has seen the batches up to `batch`."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tidemill.cli.options import Json, Memory, Verbose, example, show_logs
-from tidemill.cli.output.results import print_one
+from tidemill.cli.output.answer import print_one
 from tidemill.cli.output.terminal import print_lines
 
 commands = typer.Typer()
@@ -36,6 +37,7 @@ Folder = Annotated[Path, typer.Option("--folder", help="The folder of databricks
 
 @bundle.command(epilog=example("tidemill bundle check --no-sql"))
 def check(
+    context: typer.Context,
     folder: Folder = Path(),
     no_sql: Annotated[
         bool, typer.Option("--no-sql", help="Leave dashboards and alerts out; needs no Spark.")
@@ -49,7 +51,7 @@ def check(
     from tidemill.databricks import bundle as bundles
 
     read = bundles.read(folder)
-    findings = bundles.check(read, refused)
+    findings = bundles.check(read, partial(refused, context.find_root().command))
     if not no_sql:
         findings += _sql(read, memory, verbose)
     found = {
@@ -85,11 +87,8 @@ def export(
         raise typer.Exit(1)
 
 
-def refused(words: Sequence[str]) -> str | None:
-    """Return why the command line refuses these words, None when it takes them."""
-    from tidemill.cli import app
-
-    command: Any = typer.main.get_command(app)
+def refused(command: Any, words: Sequence[str]) -> str | None:
+    """Return why a command line refuses these words, None when it takes them."""
     arguments = list(words)
     try:
         while hasattr(command, "commands"):

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from tidemill.cli.output.tables import Show
+from tidemill.cli.output.display import Show
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.errors import LakeError

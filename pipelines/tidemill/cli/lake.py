@@ -22,7 +22,7 @@ from tidemill.cli.options import (
     example,
     lake_of,
 )
-from tidemill.cli.output.results import print_each, print_one, showing
+from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.terminal import print_lines, print_text
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import whole_minute

@@ -19,7 +19,7 @@ from tidemill.cli.options import (
     example,
     lake_of,
 )
-from tidemill.cli.output.results import print_one, showing
+from tidemill.cli.output.answer import print_one, showing
 from tidemill.features.windows import duration
 
 commands = typer.Typer()

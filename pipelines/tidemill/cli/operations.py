@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.options import Json, Root, example
-from tidemill.cli.output.results import print_one, showing
+from tidemill.cli.output.answer import print_one, showing
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import Clock, Place
 

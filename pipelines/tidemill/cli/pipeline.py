@@ -25,7 +25,7 @@ from tidemill.cli.options import (
     lake_of,
     show_logs,
 )
-from tidemill.cli.output.results import print_each, print_one, showing
+from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import whole_minute
 from tidemill.errors import UsageError

@@ -19,7 +19,7 @@ from tidemill.cli.options import (
     example,
     lake_of,
 )
-from tidemill.cli.output.results import print_one, showing, text_of
+from tidemill.cli.output.answer import print_one, showing, text_of
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import instant
 from tidemill.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.options import Catalog, Json, Memory, Root, Schema, Verbose, example, lake_of
-from tidemill.cli.output.results import json_of, showing
+from tidemill.cli.output.answer import json_of, showing
 from tidemill.cli.output.terminal import print_lines, print_text
 
 commands = typer.Typer()

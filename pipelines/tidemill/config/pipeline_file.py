@@ -21,16 +21,17 @@ from tidemill.config import quality_file
 from tidemill.config.quality_file import Rules
 from tidemill.config.yaml_loader import Declared, Words, compose, explained
 from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.checks import Misdeclared
 from tidemill.features.ring_buffer import Shape
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier, Size
-from tidemill.features.validation import Misdeclared
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
 from tidemill.sources.generator.kinds import ENGAGEMENT, KINDS
 
 SHIPPED = Path(__file__).parent / "shipped"
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
+LEAST_LOG = timedelta(hours=1)  # a reader may have begun with an older version
 Mode = Literal["recompute", "incremental", "auto"]
 ENGINES = ("buckets", "stateful")
 
@@ -91,15 +92,20 @@ class Triggers(Declared):
 
 class Maintenance(Declared):
     """Upkeep between the batches of a continuous run: how often, and how long files that the newest
-    version of a table no longer names are kept, for readers of its history."""
+    version of a table no longer names are kept, for readers of its history. Of a folder lake's log
+    `log` is kept, and what a query or a ledger needs of it; with null Delta cleans it by itself.
+    """
 
     every: Duration = "1h"
     retention: Duration = "7d"
+    log: Duration | None = "6h"
 
     @model_validator(mode="after")
     def _check(self) -> Maintenance:
         if duration(self.retention) < LEAST_RETENTION:
             raise ValueError(f"retention {self.retention} is too short: at least 7d")
+        if self.log and duration(self.log) < LEAST_LOG:
+            raise ValueError(f"log {self.log} is too short: at least 1h")
         return self
 
 
@@ -214,7 +220,7 @@ class PipelineDefinition(Declared):
             raise UsageError(message, where=place) from error
 
     def view(self, name: str) -> FeatureView:
-        """Yield the view called `name`."""
+        """Return the view called `name`."""
         for view in self.views:
             if view.name == name:
                 return view

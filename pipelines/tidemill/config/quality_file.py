@@ -21,10 +21,10 @@ from pydantic import Field, ValidationError, WithJsonSchema
 
 from tidemill.config.yaml_loader import Declared, Words, compose, explained, misplaced
 from tidemill.errors import DefinitionError
+from tidemill.features.checks import Misdeclared
 from tidemill.features.columns import NUMBERS
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier
-from tidemill.features.validation import Misdeclared
 
 if TYPE_CHECKING:
     from tidemill.features.view import FeatureView

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from tidemill.features import validation
+from tidemill.features import checks
 from tidemill.features.columns import (
     OVERFLOWED,
     Column,
@@ -50,15 +50,15 @@ class FeatureView(Declaration):
 
     @model_validator(mode="after")
     def _check(self) -> FeatureView:
-        validation.check_columns(self)
-        validation.check_bucket(self)
+        checks.check_columns(self)
+        checks.check_bucket(self)
         for place, feature in enumerate(self.features):
-            validation.check_feature(self, feature, place)
+            checks.check_feature(self, feature, place)
         object.__setattr__(self, "features", tuple(self._rewritten()))
-        validation.refuse_twice("key", self.keys)
-        validation.check_partials(self)
+        checks.refuse_twice("key", self.keys)
+        checks.check_partials(self)
         names = [(column.name, place) for place, column in self._declared]
-        validation.refuse_twice("feature", [name for name, _ in names], dict(reversed(names)))
+        checks.refuse_twice("feature", [name for name, _ in names], dict(reversed(names)))
         return self
 
     def _rewritten(self) -> Iterator[Feature]:
@@ -142,7 +142,7 @@ class FeatureView(Declaration):
         return found
 
     def words(self) -> dict[str, Any]:
-        """Yield the view as a file says it; what has its default is left out."""
+        """Return the view as a file says it; what has its default is left out."""
         said: dict[str, Any] = {
             "name": self.name,
             "keys": list(self.keys),

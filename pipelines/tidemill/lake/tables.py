@@ -6,7 +6,6 @@ identifiers: an erased identifier must not live on in the transaction log.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import FeatureView
 from tidemill.features.columns import Partial
+from tidemill.lake import provenance
 
 FORMAT = "1"
-GRAIN, PARTIALS = "tidemill.grain", "tidemill.partials"
 ALLOWED = "tidemill.allowed"  # of events: the values that a field may have had from the beginning
-DECLARED, VERSION = "tidemill.view", "tidemill.view_version"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
 # Parquet's writer takes it from here: what a reader of one minute cannot skip is a page.
 SMALL_PAGES = {"parquet.page.row.count.limit": "2000"}
@@ -146,33 +144,9 @@ def buckets(view: FeatureView) -> Table:
         ),
         ("bucket_hour",),
         ("bucket_start", "batch"),
-        {**LEDGER_RETENTION, **told(view), VERSION: "1", **SMALL_PAGES},
+        {**LEDGER_RETENTION, **provenance.told(view), provenance.VERSION: "1", **SMALL_PAGES},
         sorted_by="bucket_start",
     )
-
-
-def told(view: FeatureView) -> dict[str, str]:
-    """Return what the bucket table says it was made for: the view, its grain, and each partial."""
-    made = {partial.name: made_of(view, partial) for partial in view.partials}
-    return {
-        GRAIN: grain(view),
-        PARTIALS: json.dumps(made),
-        DECLARED: json.dumps(view.words()),
-    }
-
-
-def grain(view: FeatureView) -> str:
-    """Return what decides to which bucket row an event belongs."""
-    seconds = int(view.bucket_length.total_seconds())
-    keys = [(key, view.select[key].sql if key in view.select else "") for key in view.keys]
-    return json.dumps([keys, view.event_time, seconds])
-
-
-def made_of(view: FeatureView, partial: Partial) -> str:
-    """Return a hash of what decides a partial's value."""
-    chosen = {name: one.sql for name, one in view.select.items() if name in partial.bucket}
-    text = json.dumps([partial.type, partial.bucket, partial.merge, chosen], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def hours(view: FeatureView) -> Table:

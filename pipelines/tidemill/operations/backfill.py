@@ -35,6 +35,8 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.open import open_for_writing
+from tidemill.lake.provenance import made_of
 from tidemill.lake.schema import creation, evolution, expired_before
 from tidemill.operations import backfill_rows, bucket_replacement, missing_partials
 from tidemill.operations.bucket_replacement import Read, Staging
@@ -62,7 +64,7 @@ class Wanted:
 
     def spec(self, view: FeatureView, partials: Sequence[str]) -> str:
         """Return a name for the same rebuild of these partials of a view, made the same way."""
-        made = {p.name: tables.made_of(view, p) for p in view.partials if p.name in partials}
+        made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
         said = [sorted(made.items()), [dict(key) for key in self.keys], str(self.since)]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
@@ -145,14 +147,14 @@ class Rebuild:
         spark = self.opening.session()
         lacking = missing_partials.partials(spark, self.definition, self.wanted.features)
         before = missing_partials.without(self.definition, lacking)
-        lake = lakes.open_for_writing(spark, self.opening.place, before)
+        lake = open_for_writing(spark, self.opening.place, before)
         interrupted_rebuilds.refuse_from_bronze(lake)
         self._caught_up(lake)
         rows = 0
         for view in self.definition.views:
             if partials := lacking[view.name]:
                 rows += self._backfill(replace(lake, pipeline=self.definition), view, partials)
-        return lakes.open_for_writing(spark, self.opening.place, self.definition), rows
+        return open_for_writing(spark, self.opening.place, self.definition), rows
 
     def _backfill(self, lake: Lake, view: FeatureView, partials: tuple[str, ...]) -> int:
         name, generation = tables.buckets(view).name, lake.generation
@@ -219,7 +221,7 @@ class Rebuild:
         """Replace the buckets of some keys, or from a time on."""
         spark = self.opening.session()
         filled_from = None if self.wanted.keys else self.wanted.since
-        lake = lakes.open_for_writing(
+        lake = open_for_writing(
             spark,
             self.opening.place,
             self.definition,

@@ -6,6 +6,7 @@
     empty      removes rows that have been empty for longer than keep_empty        gold
     optimize   makes few files of many, where a partition is closed; orders gold   every table
     vacuum     removes files that no version within the retention names            every table
+    log        removes what nobody reads of a folder's log                         every table
     tidy       removes what a killed process left half-written                     checkpoints
 
 A plan first: each step says what it found and why. Then the steps, each in a commit of its own:
@@ -40,21 +41,23 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.parameters import ask
-from tidemill.lake.schema import expired_before
+from tidemill.lake.schema import expired_before, table_properties
 from tidemill.lake.statements import statement
 from tidemill.lake.tables import Table
+from tidemill.operations import log_retention
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import empty_rows, merge
 from tidemill.pipeline.silver import clean as silver
 from tidemill.pipeline.silver import hour_buckets
-from tidemill.pipeline.stateful import engine
 
 log = logging.getLogger(__name__)
 
-ACTIONS = ("hours", "expire", "empty", "optimize", "vacuum", "tidy")
-OFTEN = ("hours", "expire", "empty", "optimize")  # the others once a day
+ACTIONS = ("hours", "expire", "empty", "optimize", "vacuum", "log", "tidy")
+OFTEN = ("hours", "expire", "empty", "optimize", "log")  # the others once a day
 FILES = 4  # a closed partition may have so many files
 GOLD_FILES = 16
+CLUSTERED = "tidemill.clustered_files"  # a property of gold: files after its last OPTIMIZE
+OPEN_FILES = 16  # the day of tidemill_batches that is not over, to which a run appends each minute
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _SAFELY = timedelta(hours=1)  # added to what a stream still needs
 
@@ -98,7 +101,8 @@ def plan(lake: Lake, clock: Clock, actions: Sequence[str] = ACTIONS) -> list[Ste
             found += _expire(lake, view) if "expire" in actions else []
             found += _arrived(lake, view) if "expire" in actions else []
             found += _empty(lake, view, as_of) if "empty" in actions else []
-    for action, planned in (("optimize", _optimize), ("vacuum", _vacuum), ("tidy", _tidy)):
+    of_tables = {"optimize": _optimize, "vacuum": _vacuum, "log": _log, "tidy": _tidy}
+    for action, planned in of_tables.items():
         found += planned(lake, clock) if action in actions else []
     return found
 
@@ -141,11 +145,13 @@ def last(lake: Lake, action: str | None = None) -> datetime | None:
     table = tables.batches().name
     if lake.is_as_made(table):
         return None
-    ours = (F.col("pipeline") == lake.pipeline.pipeline) & (F.col("query") == "maintain")
-    rows = lake.spark.table(table).where(ours)
+    done = F.col("query") == "maintain"
     if action:
-        rows = rows.where(F.col("seconds")[action].isNotNull())
-    newest: int | None = rows.agg(F.unix_seconds(F.max("committed_at"))).collect()[0][0]
+        done &= F.col("seconds")[action].isNotNull()
+    newest: int | None = None
+    for rows in (batch_log.recent(lake), batch_log.of_pipeline(lake)):
+        at = rows.where(done).agg(F.unix_seconds(F.max("committed_at")))
+        newest = newest or at.collect()[0][0]
     return times.of_epoch(newest)
 
 
@@ -261,14 +267,16 @@ def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
         (column,) = table.partitioned_by
         open_from = _text(column, clock.now())
         most = _most_bytes(lake, table)
+        may_stay_open = OPEN_FILES if table.name == tables.batches().name else math.inf
         crowded = {
             value: files
             for value, files in sorted(_files(lake, table, below=most and most // 2).items())
-            if files > FILES and value < open_from
+            if files > (FILES if value < open_from else may_stay_open)
         }
         if crowded:
+            kind = "closed partition" if max(crowded) < open_from else "partition"
             files = f"{sum(crowded.values()):,} files"
-            reason = f"{files} in {_many(len(crowded), 'closed partition')}"
+            reason = f"{files} in {_many(len(crowded), kind)}"
             yield Step(table.name, "optimize", reason, partial(_compact, lake, table, crowded))
 
 
@@ -301,14 +309,30 @@ def _files_of(lake: Lake, most: int | None) -> Iterator[None]:
 
 def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
     """Put rows of gold that changed at the same time into the same files: a MERGE writes files
-    again, and those of keys that are never seen again then stay as they are."""
-    files = len(lake.spark.table(table.name).inputFiles())
+    again, and those of keys that are never seen again then stay as they are.
+
+    All of gold is written for it, so a gold of many files waits until it has twice as many as the
+    last time left, which the table says.
+    """
+    files = _file_count(lake, table)
+    left = _clustered_files(lake, table) if files > GOLD_FILES else 0
 
     def run() -> str:
-        return _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY (updated_at)")
+        became = _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY (updated_at)")
+        if (after := _file_count(lake, table)) != left:
+            table_properties.tell(lake.spark, table.name, {CLUSTERED: str(after)})
+        return became
 
-    if files > GOLD_FILES:
+    if files > max(GOLD_FILES, 2 * left):
         yield Step(table.name, "optimize", f"{files:,} files", run)
+
+
+def _clustered_files(lake: Lake, table: Table) -> int:
+    return int(table_properties.properties(lake.spark, table.name).get(CLUSTERED, "0"))
+
+
+def _file_count(lake: Lake, table: Table) -> int:
+    return len(lake.spark.table(table.name).inputFiles())
 
 
 def _optimized(lake: Lake, sql: str) -> str:
@@ -319,11 +343,7 @@ def _optimized(lake: Lake, sql: str) -> str:
 
 
 def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
-    readers = {
-        tables.bronze(lake.pipeline).name: "clean",
-        tables.events(lake.pipeline).name: "feature",
-        **{tables.arrivals(v).name: engine.query_of(v) for v in lake.pipeline.views},
-    }
+    readers = log_retention.readers(lake)
     declared = lake.pipeline.maintenance
     retention = duration(declared.retention) if declared else LEAST_RETENTION
     for table in lake.tables():
@@ -351,6 +371,21 @@ def _remove_files(lake: Lake, table: Table, kept: timedelta) -> str:
     hours = math.ceil(kept.total_seconds() / 3600)
     lake.spark.sql(f"VACUUM {table.name} RETAIN {hours} HOURS")
     return "done"
+
+
+def _log(lake: Lake, clock: Clock) -> Iterator[Step]:
+    if log_retention.retention(lake) is None:
+        return
+    recorded = batch_log.recorded(lake)
+    for table in lake.tables():
+        if old := log_retention.expired(lake, table, recorded):
+            files = _many(len(old.files), "file")
+            reason = f"{files} of the log before version {old.first} ({old.need.reason})"
+            yield Step(table.name, "log", reason, partial(_shorten_log, lake, table))
+
+
+def _shorten_log(lake: Lake, table: Table) -> str:
+    return f"{_many(log_retention.remove(lake, table), 'file')} removed"
 
 
 def _tidy(lake: Lake, clock: Clock) -> Iterator[Step]:

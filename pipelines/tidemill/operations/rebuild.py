@@ -26,6 +26,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import interrupted_rebuilds
+from tidemill.lake.open import check_whose, open_for_writing
 from tidemill.lake.schema import creation
 from tidemill.pipeline.connection import Opening, writing_session
 from tidemill.pipeline.gold import refresh as gold
@@ -73,7 +74,7 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     bronze = tables.bronze(pipeline).name
     if not spark.catalog.tableExists(bronze):
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
-    lakes.check_whose(spark, place, pipeline)
+    check_whose(spark, place, pipeline)
     generation = creation.new_generation()
     for query in ("clean", "feature", *map(engine.query_of, pipeline.views)):
         Lake(spark, place, pipeline, generation, "").checkpoint(query).forget()
@@ -83,7 +84,7 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
         if table.generational and table.name not in gold_tables:
             creation.create(spark, place, pipeline, table, generation, replace=True)
             reach("renew.table_emptied")
-    return lakes.open_for_writing(spark, place, pipeline)
+    return open_for_writing(spark, place, pipeline)
 
 
 def from_bronze(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:

@@ -10,8 +10,10 @@ tell it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -19,6 +21,8 @@ from tidemill.lake import batches, tables
 from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits.failpoints import reach
+
+RECENT = timedelta(days=2)
 
 
 def flow(lake: Lake) -> Flow:
@@ -28,15 +32,32 @@ def flow(lake: Lake) -> Flow:
 
 
 def recorded(lake: Lake) -> dict[str, int]:
-    """Return, by table, the newest version that `tidemill_batches` tells of; -1 for none."""
-    of_lake, table = flow(lake), tables.batches().name
-    found = dict.fromkeys(of_lake.told_by, -1)
-    if lake.is_as_made(table):
-        return found
-    ours = lake.spark.table(table).where(F.col("pipeline") == lake.pipeline.pipeline)
+    """Return, by table, the newest version that `tidemill_batches` tells of; -1 for none. Of a
+    table that the last days do not tell of, all days are read."""
+    if lake.is_as_made(tables.batches().name):
+        return dict.fromkeys(flow(lake).told_by, -1)
+    found = _recorded(lake, recent(lake))
+    return found if min(found.values()) >= 0 else _recorded(lake, of_pipeline(lake))
+
+
+def of_pipeline(lake: Lake) -> DataFrame:
+    """Return the pipeline's rows of `tidemill_batches`."""
+    rows = lake.spark.table(tables.batches().name)
+    return rows.where(F.col("pipeline") == lake.pipeline.pipeline)
+
+
+def recent(lake: Lake) -> DataFrame:
+    """Return the pipeline's rows of the last days: few files, however old the lake is."""
+    first = datetime.now(timezone.utc).date() - RECENT
+    return of_pipeline(lake).where(F.col("date") >= F.lit(first))
+
+
+def _recorded(lake: Lake, ours: DataFrame) -> dict[str, int]:
+    tells = flow(lake)
+    found = dict.fromkeys(tells.told_by, -1)
     newest = ours.groupBy("query", "view").agg(F.max("version").alias("version")).collect()
     for row in newest:
-        name = of_lake.table(row["query"], row["view"])
+        name = tells.table(row["query"], row["view"])
         if name in found:
             found[name] = max(found[name], row["version"])
     return found

@@ -17,6 +17,7 @@ from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.open import absent_of, as_found, late_views, open_for_reading, open_for_writing
 from tidemill.lake.schema import creation, evolution
 from tidemill.lake.schema.evolution import Change
 from tidemill.lake.session.session import session
@@ -77,7 +78,7 @@ def open_lake(opening: Opening, definition: PipelineDefinition, command: str) ->
 
 def held_lake(spark: SparkSession, opening: Opening, definition: PipelineDefinition) -> Lake:
     """Return the pipeline's lake as `open_lake` does; the caller holds it already."""
-    lake = lakes.open_for_writing(spark, opening.place, definition)
+    lake = open_for_writing(spark, opening.place, definition)
     interrupted_rebuilds.refuse_from_bronze(lake)
     return lake
 
@@ -97,7 +98,7 @@ def held_pipeline(
 ) -> Pipeline:
     """Return the pipeline as `open_pipeline` does; the caller holds the lake, and has checked the
     source."""
-    lake = lakes.open_for_writing(spark, opening.place, definition)
+    lake = open_for_writing(spark, opening.place, definition)
     return Pipeline(lake, source, opening.clock, definition.clock)
 
 
@@ -118,7 +119,7 @@ def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
     """Return the pipeline's lake for reading: no lock, nothing made."""
     lakes.check_root(opening.place)
     spark = opening.session()
-    return lakes.open_for_reading(spark, opening.place, definition)
+    return open_for_reading(spark, opening.place, definition)
 
 
 def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[Change]:
@@ -126,8 +127,8 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
     lakes.check_root(opening.place)
     spark = opening.session()
     lakes.register(spark, opening.place)
-    absent = lakes.absent_of(spark, definition)
-    behind = lakes.late_views(spark, opening.place, definition, absent)
+    absent = absent_of(spark, definition)
+    behind = late_views(spark, opening.place, definition, absent)
     standing = [view for view in definition.views if view.name not in behind]
     for view in standing:
         for table in (tables.buckets(view), tables.features(view)):
@@ -138,7 +139,7 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
     if tables.events(definition).name not in absent:
-        behind |= coverage.late(lakes.as_found(spark, opening.place, definition), standing)
+        behind |= coverage.late(as_found(spark, opening.place, definition), standing)
     return [
         Change(view.name, "views", f"its buckets lack events: {behind[view.name]}")
         if view.name in behind
@@ -156,7 +157,8 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     for definition in definitions:
         there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
         if there and not opening.place.catalog:
-            creation.make_views(spark, definition)
+            lake = lakes.Lake(spark, opening.place, definition, "", "")
+            creation.make_views(spark, definition, creation.newest_days(lake, definition))
     return spark
 
 

@@ -208,6 +208,7 @@ def refresh_view(
         force=force,
         not_below=wall,
         spent=spent,
+        appended=there.rows,
     )
 
 

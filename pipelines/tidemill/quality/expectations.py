@@ -44,7 +44,7 @@ def gx() -> ModuleType:
 
 
 def probe(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
-    """Yield the records as plain columns: what Great Expectations reads."""
+    """Return the records as plain columns: what Great Expectations reads."""
     time, every = event_time(pipeline), fields(pipeline)
     types = (
         f"nullif(regexp_extract({f.found}, '^[A-Z]+', 0), 'VOID') AS {f.found}"
@@ -61,18 +61,18 @@ def probe(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
 
 
 def of_events(events: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
-    """Yield events as the suite of events reads them."""
+    """Return events as the suite of events reads them."""
     micros = F.unix_micros(event_time(pipeline).name) - F.unix_micros("ingested_at")
     return events.withColumn(AHEAD, micros)
 
 
 def record_suite(pipeline: PipelineDefinition) -> list[Expectation]:
-    """Yield what every record must be, each expectation with its reason."""
+    """Return what every record must be, each expectation with its reason."""
     return [one for rule in rules(pipeline) for one in _expected(rule, typed=False)]
 
 
 def event_suite(pipeline: PipelineDefinition) -> list[Expectation]:
-    """Yield what every accepted event must be, each expectation with its reason."""
+    """Return what every accepted event must be, each expectation with its reason."""
     told = [rule for rule in rules(pipeline) if rule.word not in OF_RECORDS]
     return [one for rule in told for one in _expected(rule, typed=True)]
 
@@ -98,7 +98,7 @@ def _expected(rule: Rule, *, typed: bool) -> Iterator[Expectation]:
 
 
 def _column(rule: Rule, what: str, column: str, where: Any = None, **words: Any) -> Expectation:
-    """Yield `ExpectColumn<what>` of a column, for the rows that meet a condition."""
+    """Return `ExpectColumn<what>` of a column, for the rows that meet a condition."""
     if where is not None:
         words["row_condition"] = where
     made = getattr(gx().expectations, f"ExpectColumn{what}")
@@ -121,7 +121,7 @@ def _in_range(rule: Rule, typed: bool) -> Iterator[Expectation]:
 
 
 def _where(column: str) -> Any:
-    """Yield a column to make a condition of."""
+    """Return a column to make a condition of."""
     gx()
     from great_expectations.expectations.row_conditions import Column
 

@@ -17,6 +17,7 @@ from tidemill.lake.times import at, of_epoch
 from tidemill.pipeline.silver import replays
 
 NEWEST = 20
+EXPORTED = 10_000  # records
 
 
 def refused(lake: Lake, since: datetime | None = None, reason: str | None = None) -> DataFrame:
@@ -86,13 +87,18 @@ def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def export(lake: Lake, path: Path, since: datetime | None, reason: str | None) -> int:
-    """Write the open records as lines to repair, for `replay`; return how many."""
-    rows = refused(lake, since, reason).where(~F.col("replayed")).orderBy("record_id")
+    """Write the open records as lines to repair, for `replay`, in the order of their ids; return
+    how many. So many at a time are in this process's memory as EXPORTED says."""
+    rows = refused(lake, since, reason).where(~F.col("replayed"))
     columns = rows.select("record_id", "reasons", "raw_payload")
+    parts = max(1, -(-columns.count() // EXPORTED))
+    ordered = columns.repartitionByRange(parts, "record_id").sortWithinPartitions("record_id")
+    written = 0
     try:
         with path.open("w", encoding="utf-8") as file:
-            lines = [json.dumps(row.asDict(), ensure_ascii=False) for row in columns.collect()]
-            file.writelines(f"{line}\n" for line in lines)
+            for row in ordered.toLocalIterator():
+                file.write(json.dumps(row.asDict(), ensure_ascii=False) + "\n")
+                written += 1
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(path)) from error
-    return len(lines)
+    return written

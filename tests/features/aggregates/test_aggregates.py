@@ -18,7 +18,7 @@ from sales import CASES, Sales
 from tidemill.config.settings import Clock, Place
 from tidemill.features import FeatureView, contains, count
 from tidemill.features.aggregates import SHIPPED
-from tidemill.lake import catalog as lakes
+from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
 from tidemill.pipeline import queries
 from tidemill.pipeline.silver import hour_buckets
@@ -126,7 +126,7 @@ def test_views_of_one_source_share_one_read_of_a_batch(spark: SparkSession, tmp_
         "features": [{"sum": "points", "over": ["3h"]}],
     }
     definition = one.overridden({"views": (one.views[0], FeatureView(**other))})
-    lake = lakes.open_for_writing(spark, Place(tmp_path / "lake"), definition)
+    lake = open_for_writing(spark, Place(tmp_path / "lake"), definition)
     drawn = sales.draw(random.Random(3), at("06:00"), 60, 40)
     events = sales.frame(spark, one.views[0], drawn)
     watched = events.withColumn("card", F.udf(seen, returnType="string")("card"))

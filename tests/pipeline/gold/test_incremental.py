@@ -229,6 +229,25 @@ def test_a_small_refresh_is_interpreted(
         spark.conf.set(name, before)
 
 
+def test_a_refresh_is_as_small_as_its_own_batch(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as the batch before: a large one after a small one is compiled."""
+    lake = ticked(lakes)
+    seen: list[bool] = []
+    is_small = strategy._is_small
+
+    def seeing(*args: object) -> bool:
+        seen.append(is_small(*args))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(strategy, "_is_small", seeing)
+    monkeypatch.setattr(strategy, "SMALL_BATCH", 2)
+    for minute, profiles in (("10:02", "p"), ("10:03", "pqr"), ("10:04", "q")):
+        lake.feed([(None, profile, "g", "view", at(minute)) for profile in profiles])
+    assert seen == [True, False, True]
+
+
 @pytest.mark.parametrize("wished", ["auto", "incremental"])
 def test_a_day_later_gold_is_checked(wished: str, lakes: Lakes) -> None:
     """A wrong value under a ledger that says nothing of it is found by auto, and mended."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from lakes import Event, Lakes, TestLake, at, payload
+from tidemill.pipeline.silver import clean as silver
 
 pytestmark = [pytest.mark.connect, pytest.mark.zones]
 
@@ -53,6 +58,33 @@ def test_events_without_an_id_are_never_duplicates(lakes: Lakes) -> None:
     lake.clean([event(None), event(None)], batch=0)
     lake.clean([event(None)], batch=1)
     assert counts(lake) == [(2, 2, 0, 0), (1, 1, 0, 0)]
+
+
+def test_events_without_an_id_are_spread_over_the_tasks(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one time all of them: neither the join nor the window brings them into one task."""
+    lake = lakes.new()
+    lake.clean([event(None), event("a")], batch=0)
+    plans: list[str] = []
+    write = silver._write_clean
+
+    def seeing(judged: DataFrame, valid: DataFrame, *rest: object) -> object:
+        numbers = valid.withColumn("task", F.spark_partition_id()).groupBy("task").count()
+        plans.append(str(sorted(row["count"] for row in numbers.collect())))
+        return write(judged, valid, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(silver, "_write_clean", seeing)
+    before = lake.spark.conf.get("spark.sql.shuffle.partitions")
+    lake.spark.conf.set("spark.sql.shuffle.partitions", "4")
+    lake.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        lake.clean([event(None) for _ in range(400)], batch=1)
+    finally:
+        lake.spark.conf.set("spark.sql.shuffle.partitions", before)
+        lake.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    (sizes,) = map(json.loads, plans)
+    assert len(sizes) == 4 and max(sizes) < 200, sizes
 
 
 def test_a_refused_event_makes_no_duplicate(lakes: Lakes) -> None:

@@ -1,1 +1,1 @@
-"""How commands print: tables, results, the terminal."""
+"""How commands print: for people, as JSON, on a terminal."""

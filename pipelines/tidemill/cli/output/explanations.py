@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidemill.cli.output.tables import Show
+from tidemill.cli.output.display import Show
 
 MOST = 20  # rows of a list that are printed; --json has them all
 Found = Mapping[str, Any]

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tidemill.cli.output.tables import bars
+from tidemill.cli.output.display import bars
 from tidemill.cli.output.terminal import console, line
 from tidemill.monitoring.status import Frame, span, totals
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidemill.databricks.bundle import access, field_types, files, references, tasks, writers
+from tidemill.databricks.bundle import access, field_types, named_files, references, tasks, writers
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.project import Bundle
 from tidemill.databricks.bundle.tasks import Refused
@@ -23,7 +23,7 @@ def check(bundle: Bundle, refused: Refused) -> list[Finding]:
         [
             *field_types.check(bundle),
             *references.check(bundle),
-            *files.check(bundle),
+            *named_files.check(bundle),
             *access.check(bundle),
             *tasks.check(bundle, refused),
             *writers.check(bundle),

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place
 from tidemill.databricks.bundle import writers
-from tidemill.databricks.bundle.files import dashboards
 from tidemill.databricks.bundle.issue import Finding
+from tidemill.databricks.bundle.named_files import dashboards
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
 from tidemill.databricks.bundle.yaml_values import Document, Steps, read

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from tidemill.databricks.bundle.files import libraries, wheel_findings
 from tidemill.databricks.bundle.issue import Finding
+from tidemill.databricks.bundle.named_files import libraries, wheel_findings
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
 from tidemill.databricks.bundle.yaml_values import Steps

@@ -122,15 +122,22 @@ def _as_text(value: Any) -> str:
 
 def newest_version(log: Path) -> int:
     """Return the newest version of a log in a folder, -1 without one."""
-    try:
-        version = int(json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"])
-    except (OSError, ValueError, KeyError):
+    version = last_checkpoint(log)
+    if version < 0:
         version = (
             0 if _file(log, 0).exists() else max(map(_version, log.glob("[0-9]*.json")), default=-1)
         )
     while _file(log, version + 1).exists():
         version += 1
     return version
+
+
+def last_checkpoint(log: Path) -> int:
+    """Return the version of the checkpoint that Delta begins with, in a folder; -1 without one."""
+    try:
+        return int(json.loads((log / "_last_checkpoint").read_text("utf-8"))["version"])
+    except (OSError, ValueError, KeyError):
+        return -1
 
 
 def size(log: Path, version: int) -> int | None:
@@ -152,7 +159,7 @@ def _version(file: Path) -> int:
 
 
 def _commit_info(log: Path, version: int) -> Mapping[str, Any] | None:
-    """Yield what a commit says of itself, None when the log no longer has it."""
+    """Return what a commit says of itself, None when the log no longer has it."""
     try:
         with _file(log, version).open(encoding="utf-8") as lines:
             for line in lines:
@@ -168,11 +175,11 @@ class Reader(Protocol):
     """Who can read a table's commits: a lake."""
 
     def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
-        """Yield the table's newest commits."""
+        """Return the table's newest commits."""
 
 
 def _ledger(text: str | None) -> Mapping[str, Any] | None:
-    """Yield the ledger that user metadata holds; somebody else's metadata is none."""
+    """Return the ledger that user metadata holds; somebody else's metadata is none."""
     try:
         found = json.loads(text) if text else None
     except ValueError:
@@ -195,11 +202,10 @@ def changed_by_another(
     reader: Reader, table: str, after: int, recent: Sequence[Commit]
 ) -> str | None:
     """Return which commit after a version changed rows that were there before: one that is not
-    ours,
-        or a rebuild's; None without one. Appends of ours only add rows, and expiry removes what no
-        window holds.
+    ours, or a rebuild's; None without one. Appends of ours only add rows, and expiry removes what
+    no window holds.
 
-        `recent` are the table's newest commits; more of them are read where they do not reach back.
+    `recent` are the table's newest commits; more of them are read where they do not reach back.
     """
     if recent[0].version < after:  # lost and made again, or put back from a copy
         return f"the newest version of {table} is {recent[0].version}, not {after} or later"
@@ -224,7 +230,7 @@ def is_gone(why: str) -> bool:
 def newest_append(
     reader: Reader, table: str, generation: str, recent: Sequence[Commit] | None = None
 ) -> Commit | None:
-    """Yield the generation's newest append, reading the whole history only when it is not among
+    """Return the generation's newest append, reading the whole history only when it is not among
     `recent`, the newest commits, which are read where not given."""
     found = recent or reader.commits(table)
     if len(found) == RECENT and not any(appends(found, generation)):
@@ -263,7 +269,7 @@ class GoldState:
 
 
 def gold_state(reader: Reader, table: str, generation: str, definition: str) -> GoldState:
-    """Yield where the gold table stands, from its history alone."""
+    """Return where the gold table stands, from its history alone."""
     found = reader.commits(table)
     if len(found) == RECENT and not any(commit.ledger for commit in found):
         found = reader.commits(table, None)
@@ -288,5 +294,5 @@ def _another(ledger: Mapping[str, Any], generation: str, definition: str) -> str
 
 
 def instant(text: str) -> datetime:
-    """Yield the time that a ledger writes as `2026-11-21T10:05:00Z`."""
+    """Return the time that a ledger writes as `2026-11-21T10:05:00Z`."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -32,12 +32,10 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
 from tidemill.lake.tables import Table
-
-if TYPE_CHECKING:
-    from tidemill.lake.catalog import Lake
 
 RECORD = "_tidemill_views.json"
 Record = dict[str, dict[str, Any]]

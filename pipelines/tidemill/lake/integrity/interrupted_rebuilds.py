@@ -16,18 +16,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.schema import evolution
-
-if TYPE_CHECKING:
-    from tidemill.lake.catalog import Lake
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit, Reader
 from tidemill.lake.tables import Table
 
-_STREAMED = "STREAMING UPDATE"
+STREAMED = "STREAMING UPDATE"  # the operation of Spark's own Delta sink
 
 
 def newest_epoch(reader: Reader, table: Table, query_id: str) -> int:
@@ -26,7 +26,7 @@ def newest_epoch(reader: Reader, table: Table, query_id: str) -> int:
 
 
 def _epochs(found: Iterable[Commit], query_id: str) -> list[int]:
-    streamed = (c.parameters for c in found if c.operation == _STREAMED)
+    streamed = (c.parameters for c in found if c.operation == STREAMED)
     return [int(said["epochId"]) for said in streamed if said.get("queryId") == query_id]
 
 

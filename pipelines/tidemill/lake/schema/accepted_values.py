@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import FeatureView
 from tidemill.lake import tables
+from tidemill.lake.provenance import DECLARED
 from tidemill.lake.schema.table_properties import properties, tell
-from tidemill.lake.tables import ALLOWED, DECLARED
+from tidemill.lake.tables import ALLOWED
 
 Values = Mapping[str, Sequence[str]]
 

@@ -4,13 +4,16 @@ that is there differs."""
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from datetime import date
 
 from pyspark.sql import SparkSession
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.lake import tables
-from tidemill.lake.schema import ddl
+from tidemill.lake.commits.ledger import Reader
+from tidemill.lake.schema import ddl, log_properties
 from tidemill.lake.session.session import on_databricks
 from tidemill.lake.statements import functions, statement
 from tidemill.lake.tables import FORMAT, Table
@@ -41,24 +44,42 @@ def create(
         "tidemill.format": FORMAT,
         GENERATION: generation if table.generational else new_generation(),
         OWNER: pipeline.pipeline,
+        **log_properties.declared(place, pipeline),
     }
     keyed = bool(place.catalog) and on_databricks()
     spark.sql(ddl.create(table, properties, folder=folder, replace=replace, keyed=keyed))
 
 
-def make_views(spark: SparkSession, pipeline: PipelineDefinition) -> None:
+def make_views(
+    spark: SparkSession, pipeline: PipelineDefinition, since: Mapping[str, date]
+) -> None:
     """Make the views for people: `tidemill_volumes`, `<pipeline>_refused`, for each feature view
-    `<view>_current`, `<view>_status` and `<view>_ticks`, and what a shipped view brings."""
+    `<view>_current`, `<view>_status` and `<view>_ticks`, and what a shipped view brings.
+
+    `since` are the days of the newest ledgers in gold, by view, where there is one.
+    """
     first, name = pipeline.views[0], pipeline.pipeline
     _make_view(spark, "tidemill_volumes", statement("volumes", first))
     _make_view(spark, f"{name}_refused", statement("refused", first, source=name))
     for view in pipeline.views:
-        _make_view(spark, f"{view.name}_status", statement("status", view))
+        _make_view(
+            spark,
+            f"{view.name}_status",
+            statement("status", view, since=since.get(view.name, date.min)),
+        )
         _make_view(spark, f"{view.name}_ticks", statement("ticks", view))
         if not difference(spark, tables.features(view)):
             _make_view(spark, f"{view.name}_current", statement("current", view))
         if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:
             _make_view(spark, "engagement_minute_counts", statement("minute_counts", view))
+
+
+def newest_days(reader: Reader, pipeline: PipelineDefinition) -> dict[str, date]:
+    """Return the day of the newest ledger in gold, by view; of a view whose newest commits have
+    none, nothing."""
+    commits = {v.name: reader.commits(tables.features(v).name) for v in pipeline.views}
+    told = {name: next((c for c in found if c.ledger), None) for name, found in commits.items()}
+    return {name: newest.at.date() for name, newest in told.items() if newest}
 
 
 def make_functions(spark: SparkSession) -> None:

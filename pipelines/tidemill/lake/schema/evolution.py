@@ -30,12 +30,12 @@ from tidemill.errors import LakeError
 from tidemill.features import Feature, FeatureView
 from tidemill.features.columns import partials_of
 from tidemill.features.feature import RATIO
-from tidemill.lake import tables
+from tidemill.lake import provenance, tables
 from tidemill.lake.parameters import quoted
+from tidemill.lake.provenance import DECLARED, GRAIN, PARTIALS, VERSION, grain, made_of
 from tidemill.lake.schema import accepted_values, expired_before
 from tidemill.lake.schema.table_properties import properties as properties
 from tidemill.lake.schema.table_properties import tell as tell
-from tidemill.lake.tables import DECLARED, GRAIN, PARTIALS, VERSION
 
 Kind = Literal["none", "gold", "since", "features", "views", "bronze"]
 
@@ -105,7 +105,7 @@ def change(
     found = {f.name: f.dataType.simpleString().lower() for f in spark.table(buckets.name).schema}
     told = properties(spark, buckets.name)
     held = _held(told, found, view)
-    wanted = {partial.name: tables.made_of(view, partial) for partial in view.partials}
+    wanted = {partial.name: made_of(view, partial) for partial in view.partials}
     missing = tuple(name for name, made in wanted.items() if held.get(name) != made)
     shown = [f.name for f in spark.table(gold.name).schema]
     columns = {
@@ -156,7 +156,7 @@ def _kind(
 ) -> tuple[Kind, str]:
     if other := _other_columns(view, found):
         return "bronze", other
-    if told.get(GRAIN, tables.grain(view)) != tables.grain(view):
+    if told.get(GRAIN, grain(view)) != grain(view):
         return "bronze", "keys, bucket or event time are others"
     if columns["missing"] and not any(
         held(view, feature, columns["missing"]) for feature in view.features
@@ -191,7 +191,7 @@ def _held(
     if PARTIALS in told:
         held: dict[str, str] = json.loads(told[PARTIALS])
         return held
-    return {p.name: tables.made_of(view, p) for p in view.partials if p.name in found}
+    return {p.name: made_of(view, p) for p in view.partials if p.name in found}
 
 
 def _stems(view: FeatureView, missing: tuple[str, ...]) -> dict[str, None]:
@@ -225,7 +225,7 @@ def name_of(feature: Feature) -> str:
 def settle(spark: SparkSession, view: FeatureView, found: Change) -> None:
     """Have the bucket table say that it holds what the view declares, and nothing else."""
     name = tables.buckets(view).name
-    told, said = tables.told(view), properties(spark, name)
+    told, said = provenance.told(view), properties(spark, name)
     if all(said.get(key) == value for key, value in told.items()):
         return
     required = {f.name for f in spark.table(name).schema if not f.nullable}
@@ -244,7 +244,7 @@ def hold(
     """Have the bucket table say that it was made for the view, one version on from what it `said`
     in its properties; and other properties `besides`, in the same commit."""
     version = str(int(said.get(VERSION, "0")) + 1)
-    told = {**tables.told(view), VERSION: version, **(besides or {})}
+    told = {**provenance.told(view), VERSION: version, **(besides or {})}
     tell(spark, tables.buckets(view).name, told)
 
 

@@ -58,6 +58,12 @@ def note(spark: SparkSession, view: FeatureView, before: datetime) -> None:
     tell(spark, tables.buckets(view).name, {PROPERTY: iso(before)})
 
 
+def keep(spark: SparkSession, view: FeatureView, said: Mapping[str, str]) -> None:
+    """Have the bucket table say what its log alone says, before that is removed from the log."""
+    if PROPERTY not in said and (before := expired_before(spark, view, said)) is not None:
+        note(spark, view, before)
+
+
 def filled(
     spark: SparkSession, view: FeatureView, said: Mapping[str, str], since: datetime
 ) -> None:

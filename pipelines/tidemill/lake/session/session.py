@@ -13,12 +13,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
-from tidemill.errors import DiskFullError, SetupError, TidemillError
-from tidemill.lake.session import local_machine
+from tidemill.errors import SetupError, TidemillError
+from tidemill.lake.session import launch, local_machine
 from tidemill.lake.visible_text import visible
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ JVM = (
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=400000"
 )
 SMALL_MACHINE = 4  # cores
-# By which Delta and streams commit; `_write_plain_files` is the rest of it.
+# By which Delta and streams commit; `launch.write_plain_files` is the rest of it.
 PLAIN_FILES = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs"
 }
@@ -147,24 +147,14 @@ def local_session(
         **({"spark.driver.defaultJavaOptions": JVM} if _cores() <= SMALL_MACHINE else {}),
         **(extra or {}),
     }
-    spark = _start(conf, None if verbose else folder / "spark.log")
+    spark = launch.start(conf, None if verbose else folder / "spark.log")
     if not _remote():
         spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
-        _write_plain_files(spark)
+        launch.write_plain_files(spark)
     for name in _PRINT_STACKS:
         PySparkLogger.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return spark
-
-
-def _write_plain_files(spark: SparkSession) -> None:
-    """Have Hadoop write local files without a hidden one that holds a checksum, and ask for none:
-    each costs it several processes, to set a mode and to look for links."""
-    context: Any = spark.sparkContext
-    files = context._jvm.org.apache.hadoop.fs.FileSystem
-    local = files.getLocal(context._jsc.hadoopConfiguration())
-    local.setWriteChecksum(False)
-    local.setVerifyChecksum(False)
 
 
 @contextlib.contextmanager
@@ -216,77 +206,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
-    from delta import configure_spark_with_delta_pip
-    from pyspark.sql import SparkSession
-
-    builder: Any = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
-    builder = configure_spark_with_delta_pip(builder, extra_packages=more)
-    try:
-        with _output_to(log):
-            spark: SparkSession = builder.getOrCreate()
-    except Exception as error:
-        raise _start_error(log, error, conf) from error
-    return spark
-
-
-@contextlib.contextmanager
-def _output_to(log: Path | None) -> Iterator[None]:
-    """Point standard output and error at `log` while the JVM is launched: it keeps them, we do not.
-
-    Java names some of its own start errors on standard output, which is for our JSON.
-    """
-    if log is None:
-        yield
-        return
-    _flush()
-    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
-    try:
-        with log.open("ab") as file:
-            for descriptor in saved:
-                os.dup2(file.fileno(), descriptor)
-        yield
-    finally:
-        _flush()
-        for descriptor, copy in saved.items():
-            os.dup2(copy, descriptor)
-            os.close(copy)
-
-
-def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-
-
-def _start_error(log: Path | None, error: Exception, conf: Mapping[str, str]) -> TidemillError:
-    """Return the error that says why Spark did not start, from its log."""
-    text = log.read_text(errors="replace") if log else str(error)
-    see = f"; Spark's log is {log}" if log else ""
-    if "No space left on device" in text or "File too large" in text:
-        places = f"{conf['spark.jars.ivy']} or {tempfile.gettempdir()}"
-        return DiskFullError(f"the disk of {places} is full; free some space{see}", where="session")
-    if "unresolved dependenc" in text.lower() or "Server access error" in text:
-        message = (
-            f"the Delta jars are not in {conf['spark.jars.ivy']} and cannot be fetched; "
-            f"connect to the network once (about 190 MB), or copy that folder here{see}"
-        )
-        return SetupError(message, where="jars")
-    if "heap" in text.lower() or "insufficient memory" in text.lower():
-        memory = conf["spark.driver.memory"]
-        return SetupError(f"no JVM with {memory} can be started; ask for less{see}", where="memory")
-    return SetupError(f"Spark did not start: {_reason(error, text)}{see}", where="session")
-
-
-def _reason(error: Exception, text: str) -> str:
-    """Return the log's first line that names an exception, else the Python error's first line."""
-    lines = [line.strip() for line in text.splitlines()]
-    named = (line for line in lines if "Exception" in line or line.startswith("Error"))
-    return next(named, str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit, GoldState
 from tidemill.pipeline.gold.strategy import Strategy
 from tidemill.pipeline.silver.hour_buckets import Hours
@@ -56,7 +57,8 @@ class RefreshRequest:
 
     An as_of of None (no bucket yet) asks for nothing. `force` says why a recompute is wanted
     whatever the ledger says; `not_below` keeps an as_of from going back; `seconds` are those of
-    earlier steps, for the ledger.
+    earlier steps, for the ledger; `appended` are the bucket rows that the batch itself added, of
+    which the context's commits may not tell.
     """
 
     as_of: datetime | None
@@ -64,7 +66,19 @@ class RefreshRequest:
     force: str | None = None
     not_below: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
+    appended: int = 0
     emission: Emission | None = None
+
+    def arrived(self, state: GoldState, commits: Sequence[Commit]) -> int:
+        """Return the bucket rows that came since gold's state, given the bucket table's commits."""
+        told = sum(
+            c.metric("numOutputRows")
+            for c in ledger.appends(commits)
+            if c.ledger
+            and int(c.ledger["batch"]) > state.batch
+            and not (self.appended and int(c.ledger["batch"]) == self.batch)
+        )
+        return told + self.appended
 
     def target(self, state: GoldState) -> tuple[datetime, int] | None:
         """Return the (as_of, batch) to bring gold to, from where it is; None without an as_of.

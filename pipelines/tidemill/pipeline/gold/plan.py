@@ -57,7 +57,8 @@ def _plan_from_buckets(
     ):
         return None
     as_of, batch = target
-    chosen = strategy.choose(lake, view, lake.pipeline.refresh, state, as_of, reason, commits)
+    arrived = request.arrived(state, commits)
+    chosen = strategy.choose(lake, view, lake.pipeline.refresh, state, as_of, reason, arrived)
     _log_recompute(context.gold, chosen)
     hours = None if request.force else _usable_hours(context, state, chosen, batch, commits)
     return RefreshPlan(state, as_of, batch, chosen, hours, commits[0].version)

@@ -57,6 +57,7 @@ def refresh(
     force: str | None = None,
     not_below: bool = False,
     spent: Mapping[str, float] | None = None,
+    appended: int = 0,
 ) -> Refreshed:
     """Bring gold to the buckets with `batch <= batch` at `as_of`, in one commit, by the strategy
     that the pipeline asks for and the ledgers allow (see `strategy`).
@@ -67,9 +68,10 @@ def refresh(
     `not_below` False. When another commit wins the race, the ledger is read again and the rest, if
     any, is done; after three lost refreshes, or nine lost commits, LedgerError. `buckets` are the
     bucket table's newest commits, read where not given; `spent` are seconds of earlier steps, kept
-    in the ledger. An as_of of None (no bucket yet) does nothing.
+    in the ledger, `appended` the bucket rows that this batch added to those commits. An as_of of
+    None (no bucket yet) does nothing.
     """
-    request = RefreshRequest(as_of, batch, force, not_below, spent or {})
+    request = RefreshRequest(as_of, batch, force, not_below, spent or {}, appended)
     return _refresh(lake, view, request, buckets)
 
 

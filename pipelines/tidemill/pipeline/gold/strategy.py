@@ -77,14 +77,15 @@ def choose(
     state: GoldState,
     as_of: datetime,
     recompute_reason: str | None,
-    buckets: Sequence[Commit],
+    arrived: int,
 ) -> Strategy:
     """Return the strategy to bring gold from its state to `as_of`.
 
     `recompute_reason` says why gold, or the buckets that it was made of, cannot be built on, if
-    they cannot; `buckets` are the bucket table's newest commits. With `auto`, a gold that was not
-    checked for a day of as_of is compared with the recompute first; `drift` is then the number of
-    keys that differ, and more than 0 leads to a recompute. Then a sample of its keys is compared
+    they cannot; `arrived` are the bucket rows that came since gold's state. With `auto`, a gold
+    that was not checked for a day of as_of is compared with the recompute first; `drift` is then
+    the number of keys that differ, and more than 0 leads to a recompute. Then a sample of its keys
+    is compared
     with the accepted events; `events_drift` is the number of those that differ, which no recompute
     from the buckets can mend.
     """
@@ -93,7 +94,7 @@ def choose(
     assert state.as_of is not None and state.ledger is not None
     if reason := _reads_more(lake, view, state.as_of, state.batch, as_of):
         return Strategy("recompute", as_of, reason)
-    small = _is_small(lake, view, state, buckets)
+    small = _is_small(lake, view, state, arrived)
     checked = state.ledger.get("checked")
     checked = ledger.instant(checked) if checked else None
     if requested == "incremental" or (checked and abs(as_of - checked) < CHECK_EVERY):
@@ -144,13 +145,11 @@ def _reads_more(
     )
 
 
-def _is_small(lake: Lake, view: FeatureView, state: GoldState, buckets: Sequence[Commit]) -> bool:
+def _is_small(lake: Lake, view: FeatureView, state: GoldState, arrived: int) -> bool:
     """Return whether gold is small, which only a folder's log tells without a query, and so is what
     arrived since its ledger."""
     size = lake.size(tables.features(view).name, state.version)
-    after = int((state.ledger or {})["buckets"])
-    arrived = (c.metric("numOutputRows") for c in ledger.appends(buckets) if c.version > after)
-    return size is not None and size <= SMALL_GOLD and sum(arrived) <= SMALL_BATCH
+    return size is not None and size <= SMALL_GOLD and arrived <= SMALL_BATCH
 
 
 def adds_up(view: FeatureView, state: GoldState) -> bool:

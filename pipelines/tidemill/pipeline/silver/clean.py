@@ -133,12 +133,16 @@ def _hour(event_time: str) -> Column:
 def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> DataFrame:
     """Return the batch's valid events in the events table's columns, and `duplicate`, a flag."""
     table, event_time = tables.events(lake.pipeline), lake.pipeline.events.event_time
-    identity = [validation.EVENT_ID, event_time]
+    has_id = F.col(validation.EVENT_ID).isNotNull()
+    # An event without an id is like no other: by its record_id it is alone in its place. By null
+    # and a time that many share, one task would sort all of them.
+    identity = [validation.EVENT_ID, event_time, "__alone"]
     order = Window.partitionBy(*identity).orderBy("record_id")
     within = [times.at(of_epoch(hour)) for hour in hours]
     accepted_before = (
         lake.spark.table(table.name)
-        .where(F.col("event_hour").isin(within) & (F.col("batch") != batch_id))
+        .where(F.col("event_hour").isin(within) & (F.col("batch") != batch_id) & has_id)
+        .withColumn("__alone", F.lit(""))
         .select(*identity, F.lit(True).alias("_before"))
         .distinct()  # an earlier version could accept one event several times
     )
@@ -148,8 +152,9 @@ def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> Da
         .withColumn("batch", F.lit(batch_id).cast("bigint"))
         .withColumn("event_hour", _hour(event_time))
         .select(*table.column_names)
+        .withColumn("__alone", F.when(has_id, F.lit("")).otherwise(F.col("record_id")))
         .join(accepted_before, identity, "left")
-        .withColumn("duplicate", F.col(validation.EVENT_ID).isNotNull() & repeated)
+        .withColumn("duplicate", has_id & repeated)
         .select(*table.column_names, "duplicate")
     )
 
@@ -208,12 +213,14 @@ def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: table
 @dataclass(frozen=True)
 class Bucketed:
     """What the bucket table holds after a batch: its newest batch and the start of its newest
-    bucket; and, as they were read before the batch, its newest commits and append."""
+    bucket, and the rows that the batch added; and, as they were read before the batch, its newest
+    commits and append."""
 
     batch: int
     newest: datetime | None
     commits: Sequence[ledger.Commit]
     append: ledger.Commit | None
+    rows: int = 0
     seconds: float = 0.0
 
 
@@ -234,12 +241,19 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
         reach("feature.buckets_computed")
         if not told["events"]:
             return replace(before, seconds=time.monotonic() - started)
-        appended = append(lake, table, rows, batch_id, told, before.append).ledger
+        stands = append(lake, table, rows, batch_id, told, before.append)
+        appended = stands.ledger
     reach("feature.buckets_written")
     log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
     newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
     seconds = time.monotonic() - started
-    return replace(before, batch=max(batch_id, before.batch), newest=newest, seconds=seconds)
+    return replace(
+        before,
+        batch=max(batch_id, before.batch),
+        newest=newest,
+        rows=int(told["buckets"]) if stands.written else 0,
+        seconds=seconds,
+    )
 
 
 def buckets_of(events: DataFrame, batch_id: int, view: FeatureView) -> DataFrame:

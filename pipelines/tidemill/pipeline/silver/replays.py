@@ -38,14 +38,17 @@ def table(pipeline: PipelineDefinition) -> Table:
 
 
 def set_aside(judged: DataFrame, lake: Lake) -> DataFrame:
-    """Return judged records, those refused that a repaired one stands for."""
+    """Return judged records, those refused that a repaired one stands for. Of what was ever sent
+    again only the days of these records are read."""
     name = table(lake.pipeline).name
     if not lake.has(name):
         return judged
-    sent = lake.spark.table(name).select("record_id", F.lit(True).alias("__sent"))
+    days = [row["ingest_date"] for row in judged.select("ingest_date").distinct().collect()]
+    of_days = lake.spark.table(name).where(F.col("ingest_date").isin(days))
+    sent = of_days.select("record_id", F.lit(True).alias("__sent"))
     passed = (F.size("reasons") == 0) & F.col("__sent")
     reasons = F.when(passed, F.array(F.lit(REASON))).otherwise(F.col("reasons"))
-    joined = judged.join(F.broadcast(sent), "record_id", "left").withColumn("reasons", reasons)
+    joined = judged.join(sent, "record_id", "left").withColumn("reasons", reasons)
     return joined.select(*judged.columns)
 
 

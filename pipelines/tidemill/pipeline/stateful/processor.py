@@ -40,7 +40,7 @@ class Names:
 
     @classmethod
     def of(cls, view: FeatureView) -> Names:
-        """Yield the names of a view, and the state's schema as DDL."""
+        """Return the names of a view, and the state's schema as DDL."""
         partials = [(p.name, p.type) for p in view.partials]
         columns = [(c.name, c.type) for c in view.values]
         bucket = ddl([("__minute", "BIGINT"), *partials], ": ")
@@ -91,7 +91,7 @@ class Keeper(StatefulProcessor):
         yield from self._passed(key, [], as_of, -1)
 
     def _now(self, timer_values: Any) -> int:
-        """Yield the end of the minute of the batch's processing time, the same for all its keys."""
+        """Return the end of the minute of the batch's processing time, one for all its keys."""
         return int(timer_values.getCurrentProcessingTimeInMs()) // MINUTE_MS + 1
 
     def _clock(self, as_of: int, batch: int) -> Iterator[Row]:

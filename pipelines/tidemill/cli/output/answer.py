@@ -12,7 +12,7 @@ from tidemill.lake.visible_text import visible_json
 
 def showing(as_json: bool) -> Any:
     """Return what shows progress and tables; silent where stdout is for JSON."""
-    from tidemill.cli.output.tables import Show
+    from tidemill.cli.output.display import Show
 
     return Show(quiet=as_json)
 

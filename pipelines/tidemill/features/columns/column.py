@@ -1,0 +1,113 @@
+"""The columns of the gold table: expressions over partials that are merged over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidemill.features.columns.literal import literal
+from tidemill.features.columns.partial import Partial, partials_by_value, stem
+from tidemill.features.columns.placeholders import Types, placed, places_of
+from tidemill.features.feature import Feature, known
+from tidemill.features.windows import Window
+
+
+@dataclass(frozen=True)
+class Term:
+    """A partial merged over a window."""
+
+    partial: Partial
+    window: Window
+
+    @property
+    def name(self) -> str:
+        """The name that the term would have as a feature."""
+        return f"{self.partial.name}_{self.window.text}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the gold table: an expression over terms, `{0}`, `{1}` ...
+
+    `empty` is its value over an empty window. A `hidden` one is a term that gold keeps for the next
+    refresh. A column with a `witness` is of the same events when that term is the same. `least`,
+    `nested`, `bounds` and `off` are the aggregate's; `overflow` too, an expression over the terms
+    as `result` is one.
+    """
+
+    name: str
+    type: str
+    window: Window
+    terms: tuple[Term, ...]
+    result: str
+    empty: str
+    what: str
+    hidden: bool = False
+    witness: Term | None = None
+    least: int | None = None
+    nested: str = ""
+    bounds: str = ""
+    off: str = ""
+    overflow: str = ""
+
+    @property
+    def is_term(self) -> bool:
+        """Whether the column is a term itself."""
+        return self.result == "{0}" and self.empty == self.terms[0].partial.part.empty
+
+    @property
+    def partial(self) -> Partial:
+        """The first partial that the column is made of."""
+        return self.terms[0].partial
+
+    def value(self, of: Callable[[Term], str]) -> str:
+        """Return the SQL of the value, where `of` tells the SQL of a term."""
+        found = self.result.format(*map(of, self.terms))
+        if self.is_term and self.empty != "NULL":
+            return found
+        found = f"coalesce({found}, {self.empty})"
+        return f"CASE WHEN NOT {self.overflows(of)} THEN {found} END" if self.overflow else found
+
+    def overflows(self, of: Callable[[Term], str]) -> str:
+        """Return the SQL condition that the window holds more than the value can tell."""
+        return f"coalesce({self.overflow.format(*map(of, self.terms))}, FALSE)"
+
+    def limits(self, of: Callable[[Term], str]) -> str:
+        """Return the SQL of what `is_off` needs to know, NULL where that is nothing."""
+        return self.bounds.format(*map(of, self.terms)) or "NULL"
+
+    def is_off(self, fresh: str, gold: str, bounds: str) -> str:
+        """Return the SQL condition of gold's value to be wrong where the recompute gives `fresh`:
+        another one or, of a sketch, one farther away than its declared accuracy allows."""
+        other = f"{fresh} IS DISTINCT FROM {gold}"
+        if not self.off:
+            return other
+        off = self.off.format(fresh=fresh, gold=gold, bounds=bounds)
+        return f"({other} AND ({fresh} IS NULL OR {gold} IS NULL OR coalesce({off}, TRUE)))"
+
+
+def column_of(
+    feature: Feature, value: str | None, window: Window, types: Types, event_time: str
+) -> Column:
+    """Return the gold column of a feature for one value and window."""
+    declared, decided = known(feature.aggregate), places_of(feature, types)
+    terms = tuple(Term(p, window) for p in partials_by_value(feature, value, types, event_time))
+    order = {term.partial.part.name: f"{{{place}}}" for place, term in enumerate(terms)}
+    witness = next((term for term in terms if term.partial.part.witness), None)
+    type_ = placed(declared.type, decided)
+    empty = literal(feature.when_nothing, type_) or placed(declared.empty, decided)
+    return Column(
+        name=f"{stem(feature, value, feature.aggregate)}_{window.text}",
+        type=type_,
+        window=window,
+        terms=terms,
+        result=placed(declared.result, {**decided, **order}),
+        empty=empty,
+        what=f"{feature.aggregate} of {terms[0].partial.of}",
+        witness=witness,
+        least=declared.least if feature.when_nothing is None else None,
+        nested=declared.nested if feature.when_nothing is None else "",
+        bounds=placed(declared.bounds, {**decided, **order}),
+        off=placed(declared.off, decided),
+        overflow=placed(declared.overflow, {**decided, **order}),
+    )

@@ -1,0 +1,98 @@
+"""The start of a local session's JVM: its output put away, and what went wrong in a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.errors import DiskFullError, SetupError, TidemillError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
+    """Return a session with these settings and Delta's jars; its JVM writes to `log`, or here."""
+    from delta import configure_spark_with_delta_pip
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
+    builder = configure_spark_with_delta_pip(builder, extra_packages=more)
+    try:
+        with _output_to(log):
+            spark: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise _start_error(log, error, conf) from error
+    return spark
+
+
+@contextlib.contextmanager
+def _output_to(log: Path | None) -> Iterator[None]:
+    """Point standard output and error at `log` while the JVM is launched: it keeps them, we do not.
+
+    Java names some of its own start errors on standard output, which is for our JSON.
+    """
+    if log is None:
+        yield
+        return
+    _flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    try:
+        with log.open("ab") as file:
+            for descriptor in saved:
+                os.dup2(file.fileno(), descriptor)
+        yield
+    finally:
+        _flush()
+        for descriptor, copy in saved.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _start_error(log: Path | None, error: Exception, conf: Mapping[str, str]) -> TidemillError:
+    """Return the error that says why Spark did not start, from its log."""
+    text = log.read_text(errors="replace") if log else str(error)
+    see = f"; Spark's log is {log}" if log else ""
+    if "No space left on device" in text or "File too large" in text:
+        places = f"{conf['spark.jars.ivy']} or {tempfile.gettempdir()}"
+        return DiskFullError(f"the disk of {places} is full; free some space{see}", where="session")
+    if "unresolved dependenc" in text.lower() or "Server access error" in text:
+        message = (
+            f"the Delta jars are not in {conf['spark.jars.ivy']} and cannot be fetched; "
+            f"connect to the network once (about 190 MB), or copy that folder here{see}"
+        )
+        return SetupError(message, where="jars")
+    if "heap" in text.lower() or "insufficient memory" in text.lower():
+        memory = conf["spark.driver.memory"]
+        return SetupError(f"no JVM with {memory} can be started; ask for less{see}", where="memory")
+    return SetupError(f"Spark did not start: {_reason(error, text)}{see}", where="session")
+
+
+def _reason(error: Exception, text: str) -> str:
+    """Return the log's first line that names an exception, else the Python error's first line."""
+    lines = [line.strip() for line in text.splitlines()]
+    named = (line for line in lines if "Exception" in line or line.startswith("Error"))
+    return next(named, str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+def write_plain_files(spark: SparkSession) -> None:
+    """Have Hadoop write local files without a hidden one that holds a checksum, and ask for none:
+    each costs it several processes, to set a mode and to look for links."""
+    context: Any = spark.sparkContext
+    files = context._jvm.org.apache.hadoop.fs.FileSystem
+    local = files.getLocal(context._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
+    local.setVerifyChecksum(False)
