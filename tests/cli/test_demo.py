@@ -1,4 +1,4 @@
-"""The demo's tide: which batch may come when."""
+"""The demo's tide, which batch may come when, and the width of what it prints."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from pyspark.sql import Row
+from rich.cells import cell_len
+from tidemill.cli.output.tables import Show
 
 from lakes import NOW
-from tidemill.cli.demo import Tide
+from tidemill.cli.demo import Tide, introduce, show_features, show_next
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
 from tidemill.lake.batches import BatchRow
 from tidemill.sources.generator.source import Generator
 
@@ -54,3 +59,55 @@ def test_a_batch_that_is_refused_whole_is_through(source: Generator) -> None:
     tide = Tide(source)
     assert not tide.is_out([clean(0, source.before(10), 0)])
     assert source.available() == 20
+
+
+def test_what_the_demo_prints_is_at_most_100_columns_wide(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a day's counts a hundred times those of the shipped demo, on a narrow terminal."""
+    start = datetime(2026, 11, 21, 7, tzinfo=timezone.utc)
+    show, view = Show(quiet=False), load("engagement").views[0]
+    place = Place(Path("tidemill-demo"))
+    introduce(show, place, Generator(start=start, rate=6_000, minutes=1560))
+    show.batches([row for batch in range(30) for row in hundredfold(batch)])
+    show.summary(
+        {
+            "batches": 12,
+            "events": 9_278_500,
+            "accepted": 9_132_000,
+            "quarantined": 55_700,
+            "duplicates": 90_800,
+            "keys_changed": 3_626_700,
+            "as_of": "2026-11-22T09:00:00Z",
+            "gold_version": 12,
+            "seconds": 1234.5,
+        }
+    )
+    values = {column.name: 99_999 for column in view.columns}
+    show_features(show, view, [Row(profile_id="profile-100", gti="title-20", **values)])
+    series = {column.name: [99_999] * 12 for column in view.columns}
+    show.plot("profile-100 / title-20 over 12 changes", series, [start, NOW])
+    show_next(show, place)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(cell_len, lines)) <= 100, [text for text in lines if cell_len(text) > 100]
+    assert sum("duplicates   buckets" in text for text in lines) == 2
+
+
+def hundredfold(batch: int) -> list[BatchRow]:
+    cleaned = {"events": 1_350_000, "accepted": 1_306_300, "quarantined": 16_000}
+    counts = {"events": 1_306_300, "buckets": 1_108_600, "keys_changed": 345_900}
+    seconds = {"append": 115.5, "diff": 222.2, "merge": 111.1}
+    return [
+        BatchRow(
+            "clean",
+            "g",
+            batch,
+            NOW,
+            batch,
+            counts={**cleaned, "duplicates": 27_600},
+            seconds={"clean": 460.9},
+        ),
+        BatchRow(
+            "feature", "g", 1000 + batch, NOW, batch, as_of=NOW, counts=counts, seconds=seconds
+        ),
+    ]

@@ -36,8 +36,9 @@ from tidemill.features import (
 from tidemill.lake.commits import failpoints, ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.schema import evolution
-from tidemill.operations import bucket_replacement, reconcile
-from tidemill.operations.bucket_replacement import Read
+from tidemill.operations import reconcile
+from tidemill.operations.rebuild import staging
+from tidemill.operations.rebuild.staging import Read
 from tidemill.pipeline.gold import changes
 from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.silver import hour_buckets
@@ -278,7 +279,7 @@ def test_what_came_meanwhile_stays(
         new.unlink()
     with monkeypatch.context() as blind:
         read = Read(begun["batch"], begun["events"])
-        blind.setattr(bucket_replacement, "read_so_far", lambda lake, view: read)
+        blind.setattr(staging, "read_so_far", lambda lake, view: read)
         assert tidemill(folder, "rebuild", *since).code == 0
     check(spark, folder, EARLY + LATER + MORE, *features)
     assert spark.table("sales_buckets").agg({"batch": "max"}).collect()[0][0] == 2
@@ -298,17 +299,17 @@ def test_the_events_that_feature_has_read(
     """Clean is ahead by a batch, and has joined files since; then feature stands in a version."""
     folder = copied(damaged, tmp_path)
     lake = Sales.new(spark, folder / "lake", sales.declare((COUNT, POINTS)))
-    assert bucket_replacement.read_so_far(lake.lake, lake.view) == Read(1, 1)
+    assert staging.read_so_far(lake.lake, lake.view) == Read(1, 1)
     told = {"generation": lake.lake.generation, "batch": 2}
     with writer.carrying(spark, told):
         later = spark.table("sales_events").limit(1).withColumn("batch", F.lit(2).cast("bigint"))
         later.write.format("delta").mode("append").saveAsTable("sales_events")
     spark.sql("OPTIMIZE sales_events")
-    assert bucket_replacement.read_so_far(lake.lake, lake.view) == Read(1, 1)
+    assert staging.read_so_far(lake.lake, lake.view) == Read(1, 1)
     offset = lake.lake.checkpoint("feature").folder / "offsets" / "1"
     *head, text = offset.read_text().splitlines()
     offset.write_text("\n".join((*head, json.dumps({**json.loads(text), "index": 3}))))
-    assert bucket_replacement.read_so_far(lake.lake, lake.view) is None
+    assert staging.read_so_far(lake.lake, lake.view) is None
 
 
 def test_a_rebuild_that_an_earlier_version_left_half_way(

@@ -100,6 +100,9 @@ def test_a_stop_interrupts_it(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatc
         spark = lake.spark  # type: ignore[attr-defined]
 
         def long() -> str:
+            # Compiled, a range looks whether it is cancelled; interpreted it does not.
+            spark.conf.set("spark.sql.codegen.wholeStage", "true")
+            spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
             begun.set()
             spark.range(10**12).selectExpr("sum(id % 7)").collect()
             return "done"

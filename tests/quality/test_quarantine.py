@@ -18,7 +18,8 @@ from tidemill.config.quality_file import Rules
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import InputError, UsageError
 from tidemill.lake import tables
-from tidemill.operations import rebuild, replay
+from tidemill.operations import replay
+from tidemill.operations.rebuild import from_bronze
 from tidemill.pipeline import queries
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.silver import replays
@@ -80,7 +81,7 @@ def test_repaired_records_come_through_once(
     run_once(root, half.definition)
     check_whole(reading(spark, root), records, events)
     assert quarantine("list", root).json["open"] == 0
-    rebuild.rebuild(Opening(Place(root), Clock(NOW)), half.definition, lambda rows: None)
+    from_bronze.rebuild(Opening(Place(root), Clock(NOW)), half.definition, lambda rows: None)
     check_whole(reading(spark, root), records, events)
 
 

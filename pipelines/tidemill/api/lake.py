@@ -23,8 +23,11 @@ from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
-from tidemill.operations import backfill, maintenance, plan, rebuild, run
+from tidemill.operations import maintenance, plan, run
 from tidemill.operations import reconcile as reconciling
+from tidemill.operations.rebuild import from_bronze, part
+from tidemill.operations.rebuild.wanted import wanted
+from tidemill.operations.rebuild.work import Work
 from tidemill.pipeline import connection, on_demand
 from tidemill.pipeline.observer import Tell as OnBatch
 from tidemill.query import describe, duckdb_tables, gold_history, questions
@@ -282,12 +285,12 @@ class Lake:
         of some features, of some views, or of some keys and from a time on.
         """
         time_asked = moment(since, "since") if since is not None else None
-        wanted = backfill.wanted(source, features, views, keys, time_asked)
+        part_asked = wanted(source, features, views, keys, time_asked)
         spark, opening = self._access.holder("rebuild"), self._access.opening
         definition = self._access.the_pipeline()
-        if wanted is None:
-            return rebuild.rebuild_held(spark, opening, definition, on_batch)
-        return wanted.rebuild(spark, opening, definition, on_step, on_batch)
+        if part_asked is None:
+            return from_bronze.rebuild_held(spark, opening, definition, on_batch)
+        return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
 
     def maintain(
         self, *, dry_run: bool = False, on_step: Callable[[maintenance.Done], None] = ignore

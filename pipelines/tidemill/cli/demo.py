@@ -1,4 +1,4 @@
-"""The demo: a day of made-up events through the whole pipeline, live, in a new folder."""
+"""The demo: a day of synthetic events through the whole pipeline, live, in a new folder."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def demonstrate(
         now=opening.clock.at,
     )
     source.check(once=True)
-    _introduce(show, opening, source)
+    introduce(show, opening.place, source)
     began, stop = time.monotonic(), Stop()
     with (
         tempfile.TemporaryDirectory(prefix="tidemill-") as folder,
@@ -89,13 +89,12 @@ def _current_hour(opening: Opening) -> datetime:
     return opening.clock.now().replace(minute=0, second=0, microsecond=0)
 
 
-def _introduce(show: Show, opening: Opening, source: Generator) -> None:
+def introduce(show: Show, place: Place, source: Generator) -> None:
+    """Say what is about to happen, and where."""
     hours = (source.minutes or 0) / 60
-    show.say(
-        ("Tidemill demo", "bold"),
-        f": {hours:g} hours of events from {iso(source.first)}, about {source.rate} a minute, "
-        f"into {opening.place}",
-    )
+    events = f"{hours:g} hours of synthetic events, about {source.rate:,} a minute"
+    show.say(("Tidemill demo", "bold"), f": {events}, from {iso(source.first)}")
+    show.say(f"into {place}")
     show.say(("starting Spark (a few seconds) ...", "dim"))
 
 
@@ -157,18 +156,22 @@ def _show_results(
     top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5).collect()
     if not top:
         return
+    show_features(show, view, top)
+    show.say()
+    _plot(show, lake, view, [top[0][key] for key in view.keys])
+    show_next(show, lake.place)
+
+
+def show_features(show: Show, view: FeatureView, rows: Sequence[Row]) -> None:
+    """Show rows of gold as a table, the windows of each partial in one cell."""
     windows = list(dict.fromkeys(column.window.text for column in view.columns))
     show.say()
     show.say((tables.features(view).name, "bold"), f", the most viewed: {' / '.join(windows)}")
     columns = [*view.keys, *(partial.name for partial in view.partials)]
-    show.table(columns, [_compact(row, view, windows) for row in top])
-    show.say()
-    _plot(show, lake, view, [top[0][key] for key in view.keys])
-    _what_next(show, lake)
+    show.table(columns, [_compact(row, view, windows) for row in rows])
 
 
 def _compact(row: Row, view: FeatureView, windows: Sequence[str]) -> list[str]:
-    """Return a row of gold with the windows of each partial in one cell."""
     cells = [" / ".join(f"{row[f'{p.name}_{w}']:,}" for w in windows) for p in view.partials]
     return [*(str(row[key]) for key in view.keys), *cells]
 
@@ -187,11 +190,15 @@ def _plot(show: Show, lake: Lake, view: FeatureView, key: Sequence[Any]) -> None
         show.plot(f"{' / '.join(map(str, key))} over {len(states)} changes", series, updated)
 
 
-def _what_next(show: Show, lake: Lake) -> None:
-    root = lake.place
+def show_next(show: Show, root: Place) -> None:
+    """Show commands to go on with, each below what it does."""
     show.say()
     show.say(("Try next", "bold"))
-    show.say(f"  tidemill reconcile engagement --root {root}      is every feature right?")
-    show.say(f'  tidemill query "SELECT * FROM engagement_status" --root {root}')
-    show.say(f"  tidemill run engagement --root {root} --once     nothing new: nothing changes")
-    show.say("  tidemill sql features --view engagement          the statement behind the features")
+    for what, words in (
+        ("is every feature right?", f"reconcile engagement --root {root}"),
+        ("how fresh is it?", f'query "SELECT * FROM engagement_status" --root {root}'),
+        ("nothing new: nothing changes", f"run engagement --root {root} --once"),
+        ("the statement behind the features", "sql features --view engagement"),
+    ):
+        show.say((f"  {what}", "dim"))
+        show.say(f"    tidemill {words}")

@@ -46,7 +46,7 @@ def demo(
     memory: Memory = "2g",
     verbose: Verbose = False,
 ) -> None:
-    """Watch made-up events become features: generator -> bronze -> silver -> gold, in a folder."""
+    """Watch synthetic events become features: generator -> bronze -> silver -> gold."""
     from tidemill.cli import demo as demonstration
 
     first = whole_minute(start, where="--start") if start is not None else None

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from tidemill.monitoring.prometheus import Exporter
-from tidemill.operations import rebuild
+from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
 from tidemill.pipeline import runner
 from tidemill.pipeline.observer import Callback, Observer, Tell
@@ -28,7 +28,7 @@ def run(
     exporter = Exporter(name, pipeline.clock, metrics_port, metrics_host)
     observers: list[Observer] = [exporter, Callback(tell)]
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
-        totals = rebuild.finished(pipeline, stop, observers)
+        totals = from_bronze.finished(pipeline, stop, observers)
         if once:
             runner.run_once(pipeline, stop, observers, totals)
         else:

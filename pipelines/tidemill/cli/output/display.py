@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from tidemill.cli.output.batch_lines import HEADER_EVERY, batch_line, header
 from tidemill.cli.output.terminal import Part, console, line, padded
 from tidemill.config.settings import iso
 from tidemill.lake.visible_text import visible
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from tidemill.lake.batches import BatchRow
     from tidemill.operations.maintenance import Done
 
+WIDTH = 100  # columns, of lines whose length is ours to choose
 _BARS = " ▁▂▃▄▅▆▇█"
+_DONE = "done  "
 
 
 class Show:
@@ -28,10 +32,17 @@ class Show:
         """Print to stdout, unless quiet."""
         self._console = console(quiet=quiet)
         self._cleaned: dict[str, int] = {}
+        self._clean_seconds = 0.0
+        self._batches = 0
 
     def say(self, *parts: Part) -> None:
         """Print a line of texts, each as it is or, in a pair, in a style of ours."""
         self._console.print(line(*parts))
+
+    def prose(self, text: str) -> None:
+        """Print a sentence, on as many lines as it needs."""
+        for part in textwrap.wrap(text, WIDTH, subsequent_indent="  "):
+            self.say(part)
 
     def opening(self, definition: PipelineDefinition, place: Place) -> None:
         """Print what is about to run."""
@@ -46,33 +57,18 @@ class Show:
             if row.query == "clean":
                 for name, value in row.counts.items():
                     self._cleaned[name] = self._cleaned.get(name, 0) + value
-                self._cleaned_seconds(row)
+                self._clean_seconds += row.seconds.get("clean", 0)
             elif row.query in {"feature", "refresh"}:
-                self.say(*self._line(row))
-                self._cleaned = {}
+                self._refreshed(row)
             elif row.query == "maintain":
                 self.say(f"maintain      {_steps(row.seconds)}")
 
-    def _cleaned_seconds(self, row: BatchRow) -> None:
-        total = self._cleaned.get("milliseconds", 0) + round(row.seconds.get("clean", 0) * 1000)
-        self._cleaned["milliseconds"] = total
-
-    def _line(self, row: BatchRow) -> tuple[Part, Part]:
-        cleaned, counts = self._cleaned, row.counts
-        steps = {**row.seconds}
-        if cleaned.get("milliseconds"):
-            steps = {"clean": cleaned["milliseconds"] / 1000, **steps}
-        seconds = _steps(steps)
-        as_of = f"{row.as_of:%m-%d %H:%M}" if row.as_of else "-"
-        told = (
-            f"{row.query:>7} {row.batch:>3}  as_of {as_of}  "
-            f"events {counts.get('events', 0):>7,}  "
-            f"refused {cleaned.get('quarantined', 0):>5,}  "
-            f"duplicates {cleaned.get('duplicates', 0):>5,}  "
-            f"buckets {counts.get('buckets', 0):>7,}  "
-            f"keys changed {counts.get('keys_changed', 0):>7,}   "
-        )
-        return told, (seconds, "dim")
+    def _refreshed(self, row: BatchRow) -> None:
+        if self._batches % HEADER_EVERY == 0:
+            self.say((header(), "dim"))
+        self.say(batch_line(row, self._cleaned, self._clean_seconds))
+        self._cleaned, self._clean_seconds = {}, 0.0
+        self._batches += 1
 
     def done(self, step: Done) -> None:
         """Print what a step of upkeep came to."""
@@ -82,10 +78,14 @@ class Show:
         )
 
     def summary(self, found: Mapping[str, Any]) -> None:
-        """Print a run's totals."""
-        told = {name: value for name, value in found.items() if name != "seconds"}
-        texts = (f"{name.replace('_', ' ')} {_plain(value)}" for name, value in told.items())
-        self.say(("done", "bold"), f"  {', '.join(texts)} in {found['seconds']:.0f} s")
+        """Print a run's totals, on as many lines as they need."""
+        counts = {name: value for name, value in found.items() if name != "seconds"}
+        texts = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in counts.items()]
+        texts[-1] += f" in {found['seconds']:.0f} s"
+        first, *more = wrapped(texts, WIDTH - len(_DONE))
+        self.say(("done", "bold"), f"  {first}")
+        for text in more:
+            self.say(f"{'':{len(_DONE)}}{text}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Print rows as a table, or each row as a block where the terminal is too narrow for it."""
@@ -128,6 +128,13 @@ class Show:
         width = max(map(len, series))
         for name, values in series.items():
             self.say(f"  {name:<{width}} |{bars(values)}| max {max(values)}")
+
+
+def wrapped(texts: Iterable[str], width: int) -> list[str]:
+    """Return the texts as a list in prose, on lines of at most `width`; none is broken in two."""
+    listed = ", ".join(text.replace(" ", "\xa0") for text in texts)
+    lines = textwrap.wrap(listed, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
 
 
 def bars(values: Sequence[int]) -> str:

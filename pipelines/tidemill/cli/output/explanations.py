@@ -15,8 +15,9 @@ def tell_explained(show: Show, found: Found) -> None:
     """Print one key's features, then the buckets that make them and the events behind."""
     key = ", ".join(f"{name} {value}" for name, value in found["key"].items())
     show.say((found["view"], "bold"), f"  {key}")
-    show.say(_standing(found))
-    show.say(_row(found))
+    for text in _standing(found):
+        show.say(text)
+    show.prose(_row(found))
     show.say()
     show.table(
         ["feature", "value", "window", "buckets"],
@@ -29,13 +30,14 @@ def tell_explained(show: Show, found: Found) -> None:
     _list(show, "events", _event_rows(found["events"]))
 
 
-def _standing(found: Found) -> str:
+def _standing(found: Found) -> list[str]:
     if not found["as_of"]:
-        return "gold was never refreshed"
+        return ["gold was never refreshed"]
     at = f"as_of {found['as_of']}, buckets up to batch {found['batch']}"
     if found["recomputed"]:
-        return f"{at}: recomputed from the buckets with what is known now; nothing was written"
-    return f"{at}, gold version {found['gold_version']}"
+        again = "recomputed from the buckets with what is known now; nothing was written"
+        return [at, again]
+    return [f"{at}, gold version {found['gold_version']}"]
 
 
 def _row(found: Found) -> str:

@@ -14,9 +14,9 @@ record beside the checkpoint says which tables did: `table` is Delta's id of the
     visits, table removed    -    -    -    x    x      late: another table than the recorded one
 
 A late view is refused by whatever opens the lake; `rebuild --views` makes its buckets from the
-events, beside the table and put in place at once (see `parts`). A checkpoint without a record is of
-an earlier version: its views are taken as complete unless the ledgers, or the hours of the buckets,
-say that events are missing.
+events, beside the table and put in place at once (see `replacement`). A checkpoint without a record
+is of an earlier version: its views are taken as complete unless the ledgers, or the hours of the
+buckets, say that events are missing.
 """
 
 from __future__ import annotations

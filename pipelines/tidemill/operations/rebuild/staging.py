@@ -33,7 +33,7 @@ from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.schema import creation
 from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
-from tidemill.operations import backfill_rows
+from tidemill.operations.rebuild import backfill_rows
 from tidemill.pipeline.gold import merge
 from tidemill.pipeline.silver import clean as silver
 

@@ -1,0 +1,108 @@
+"""Buckets of some keys, of a time on or of whole views made again, and put in place at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from tidemill.errors import LakeError
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.open import open_for_writing
+from tidemill.lake.schema import creation
+from tidemill.operations.rebuild import backfill_rows, staging
+from tidemill.operations.rebuild.staging import Read, Staging
+from tidemill.operations.rebuild.work import Work
+
+
+def replace_buckets(work: Work) -> tuple[Lake, int]:
+    """Replace the buckets of some keys, or from a time on."""
+    spark = work.opening.session()
+    filled_from = None if work.wanted.keys else work.wanted.since
+    lake = open_for_writing(
+        spark,
+        work.opening.place,
+        work.definition,
+        filled_from=filled_from,
+        filled=work.wanted.views,
+    )
+    interrupted_rebuilds.refuse_from_bronze(lake)
+    if work.wanted.views:
+        return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
+    return lake, sum(_replace(work, lake, view) for view in work.definition.views)
+
+
+def _fill(work: Work, lake: Lake, view: FeatureView) -> int:
+    """Make all buckets of a view that lacks events; return their rows, 0 if it lacks none."""
+    why = coverage.late(lake).get(view.name)
+    work.say(f"{view.name}: {why}" if why else f"{view.name}: its buckets lack no event")
+    if not why:
+        return 0
+    rows = _replace(work, lake, view)
+    for hours in lake.known([tables.hours(view)]):
+        creation.create(lake.spark, lake.place, lake.pipeline, hours, lake.generation, replace=True)
+    coverage.covered(lake, view, lake.checkpoint("feature").finished())
+    return rows
+
+
+def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
+    """Stage the replacement of a view's bucket rows, and put it in place; return its rows."""
+    read = _read(work, lake, view)
+    if read is None:
+        return 0
+    spec = work.wanted.spec(view, [partial.name for partial in view.partials])
+    staged = staging.begin(lake, view, spec, read, work.wanted.keys, work.wanted.since)
+    days = staged.days()
+    for place, number, day in staging.pending(staged):
+        work.refuse_stop(staged.table.name)
+        staged.append(staged.of_day(day), staged.begun, f"{day:%Y-%m-%d}")
+        work.chunk_written(lake, staged.table.name, f"{place}/{number}  {day:%Y-%m-%d}")
+    _stage_later(work, staged, days)
+    rows = _put_in_place(work, staged, days)
+    reach("rebuild.put_in_place")
+    work.say(f"  {tables.buckets(view).name}  {rows:,} rows put in place")
+    staged.drop()
+    return rows
+
+
+def _put_in_place(work: Work, staged: Staging, days: Sequence[datetime]) -> int:
+    whole = bool(work.wanted.views)
+    return staged.put_in_place(days[0], brings_batches=whole) if days else 0
+
+
+def _read(work: Work, lake: Lake, view: FeatureView) -> Read | None:
+    """Return what feature has read, None for nothing. Where that cannot be told exactly, it
+    first reads what there is."""
+    if (read := _read_so_far(work, lake, view)) is not None:
+        return read
+    work.catch_up(lake)
+    read = _read_so_far(work, lake, view)
+    if read is None and backfill_rows.newest_event_batch(lake) >= 0:
+        raise LakeError(
+            "what feature has read cannot be told from its checkpoint",
+            where=str(lake.checkpoint("feature").folder),
+            expected=f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+        )
+    return read
+
+
+def _read_so_far(work: Work, lake: Lake, view: FeatureView) -> Read | None:
+    """Return what feature has read; a view that lacks events may not hold its newest batch."""
+    read = staging.read_so_far(lake, view)
+    if read is None or not work.wanted.views:
+        return read
+    return replace(read, batch=max(read.batch, lake.checkpoint("feature").finished()))
+
+
+def _stage_later(work: Work, staged: Staging, days: Sequence[datetime]) -> None:
+    """Stage the events that feature read since the staging was begun."""
+    before, now = staged.progress[0], _read_so_far(work, staged.lake, staged.view)
+    if not days or now is None or now == before:
+        return
+    rows = staged.of_later(days[0], before, now)
+    staged.append(rows, now, staged.progress[1])
+    work.chunk_written(staged.lake, staged.table.name, "later events")

@@ -1,0 +1,52 @@
+"""What a rebuild of a part is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.lake.provenance import made_of
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be made again: features by name, whole views, or keys and a time from which
+    on."""
+
+    features: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
+    keys: tuple[Mapping[str, str], ...] = ()
+    since: datetime | None = None
+
+    def spec(self, view: FeatureView, partials: Sequence[str]) -> str:
+        """Return a name for the same rebuild of these partials of a view, made the same way."""
+        made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
+        said = [sorted(made.items()), [dict(key) for key in self.keys], str(self.since)]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+
+
+def wanted(
+    source: str | None,
+    features: Sequence[str],
+    views: Sequence[str],
+    keys: Sequence[Mapping[str, str]],
+    since: datetime | None,
+) -> Wanted | None:
+    """Return the part to rebuild, None for all of it from bronze; UsageError for more than one
+    thing, or none."""
+    words = {"source": source, "features": features, "views": views, "keys, since": keys or since}
+    parts = [word for word, said in words.items() if said]
+    if len(parts) != 1:
+        expected = 'source="bronze", features, views, or keys and since'
+        found = " and ".join(parts) or "nothing"
+        raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
+    if source:
+        if source != "bronze":
+            raise UsageError(f"cannot rebuild from {source!r}", where="source", expected="bronze")
+        return None
+    return Wanted(tuple(features), tuple(views), tuple(keys), since)

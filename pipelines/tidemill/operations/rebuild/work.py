@@ -1,0 +1,55 @@
+"""A rebuild of a part under way: what each of them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.errors import LakeError
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits.failpoints import reach
+from tidemill.operations.rebuild.wanted import Wanted
+from tidemill.pipeline.connection import Opening
+from tidemill.pipeline.observer import Callback, Tell
+from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.runner import Recorder, Stop, finish
+from tidemill.sources.null_source import Absent
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Work:
+    """A rebuild of a part under way: how to open the lake, what is wanted, and whom to tell."""
+
+    opening: Opening
+    definition: PipelineDefinition
+    wanted: Wanted
+    say: Say
+    tell: Tell
+    stop: Stop = field(default_factory=Stop)
+
+    def pipeline(self, lake: Lake) -> Pipeline:
+        """Return the pipeline of the lake, without its source."""
+        return Pipeline(lake, Absent(), self.opening.clock, lake.pipeline.clock)
+
+    def catch_up(self, lake: Lake) -> None:
+        """Have the feature query read every event that there is."""
+        pipeline = replace(self.pipeline(lake), refreshes=False)
+        pipeline.claim(("feature",))
+        recorder = Recorder(pipeline, [Callback(self.tell)])
+        finish("feature", pipeline, self.stop, recorder)
+        recorder.record()
+
+    def refuse_stop(self, name: str) -> None:
+        """Raise LakeError once a stop was asked for."""
+        if self.stop:
+            raise LakeError("stopped half-way", where=name, expected="the same rebuild again")
+
+    def chunk_written(self, lake: Lake, name: str, words: str) -> int:
+        """Say how many rows the newest commit wrote; return them."""
+        reach("rebuild.chunk_written")
+        written = lake.commits(name, 1)[0].metric("numOutputRows")
+        self.say(f"  {words}  {written:,} rows")
+        return written
