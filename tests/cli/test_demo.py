@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row
 from rich.cells import cell_len
-from tidemill.cli.output.tables import Show
 
 from lakes import NOW
 from tidemill.cli.demo import Tide, introduce, show_features, show_next
+from tidemill.cli.output.display import Show
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
 from tidemill.lake.batches import BatchRow

@@ -84,9 +84,9 @@ def test_each_name_says_what_it_is(name: str) -> None:
     found = getattr(tidemill, name)
     assert found.__doc__
     if inspect.isclass(found):
-        own = [member for member in vars(found).values() if inspect.isfunction(member)]
-        public = [member for member in own if not member.__name__.startswith("_")]
-        assert all(member.__doc__ for member in public)
+        own = {n: m for n, m in vars(found).items() if inspect.isfunction(m) and n[0] != "_"}
+        public = [one for name, one in own.items() if not name.startswith("model_")]
+        assert all(one.__doc__ for one in public)
 
 
 @pytest.mark.parametrize(("where", "text"), list(scripts()))

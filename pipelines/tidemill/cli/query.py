@@ -57,9 +57,9 @@ def query(
     verbose: Verbose = False,
 ) -> None:
     """Ask SQL of the lake; tables are named plainly. Answer with a table, CSV, JSON or a plot."""
-    from tidemill.query import export
+    from tidemill.query.export import Form, as_csv, drawn, write
 
-    wished = export.Form.wished(form, as_json, output, kind, x, y or (), color)
+    wished = Form.wished(form, as_json, output, kind, x, y or (), color)
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
     answer = lake.answer(sql, question=file)
     columns, rows = answer["columns"], answer["rows"]
@@ -68,14 +68,14 @@ def query(
         return
     if wished.format == "plot":
         title = Path(file).stem.replace("_", " ") if file else ""
-        print_lines([f"wrote {export.drawn(wished, answer, title)}"])
+        print_lines([f"wrote {drawn(wished, answer, title)}"])
         return
     if wished.format == "csv":
-        text = export.as_csv(columns, rows)
+        text = as_csv(columns, rows)
     else:
         text = json_of(answer) + "\n"
     if wished.output:
-        print_lines([f"wrote {export.write(text, wished.output)}"])
+        print_lines([f"wrote {write(text, wished.output)}"])
     elif sys.stdout.isatty():
         print_text(text.replace("\r\n", "\n"))
     else:

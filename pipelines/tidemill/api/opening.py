@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.api.access import Access
-from tidemill.api.lake import Lake
+from tidemill.api.holding import Access
+from tidemill.api.public_lake import Lake
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.api.access import Access
+from tidemill.api.holding import Access
 from tidemill.api.moments import moment
-from tidemill.api.quarantine import Quarantine
+from tidemill.api.observed_run import run
+from tidemill.api.refused_records import Quarantine
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
-from tidemill.operations import maintenance, plan, run
+from tidemill.operations import maintenance, planned_changes
 from tidemill.operations import reconcile as reconciling
 from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
@@ -229,7 +230,8 @@ class Lake:
     def plan(self) -> list[Facts]:
         """Return how each view differs from its tables, and the command that settles it. Changes
         nothing."""
-        return plan.plan(self._access.opening, self._access.the_pipeline(), self._access.named)
+        access = self._access
+        return planned_changes.plan(access.opening, access.the_pipeline(), access.named)
 
     def check_source(self, *, once: bool) -> None:
         """Raise InputError where the pipeline's source cannot be read; nothing is started."""
@@ -261,7 +263,7 @@ class Lake:
         opening = self._access.opening
         source = connection.checked_source(opening, definition, once=once)
         pipeline = connection.held_pipeline(spark, opening, definition, source)
-        return run.run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
+        return run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
 
     def refresh(self, as_of: Moment | None = None) -> list[Facts]:
         """Bring each view's gold to a time, the clock's by default, in one commit each."""

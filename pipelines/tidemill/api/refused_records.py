@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tidemill.api.access import Access
+from tidemill.api.holding import Access
 from tidemill.api.moments import moment
 from tidemill.operations import replay as replaying
 from tidemill.quality import quarantine
