@@ -26,7 +26,7 @@ from tidemill.lake.catalog import prepare_root
 HOLD = """
 import sys
 from pathlib import Path
-from tidemill import lock
+from tidemill.lake import lock
 with lock.hold(Path(sys.argv[1]), "tidemill run engagement", wait=0):
     print("held", flush=True)
     sys.stdin.read()

@@ -45,9 +45,9 @@ def copy_project(folder: Path) -> Path:
     for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-build.lock"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "scripts", folder / "scripts")
-    package = folder / "pipelines" / "tidemill"
-    package.mkdir(parents=True)
-    shutil.copy(ROOT / "pipelines" / "tidemill" / "machine.py", package)
+    session = Path("pipelines", "tidemill", "lake", "session")
+    (folder / session).mkdir(parents=True)
+    shutil.copy(ROOT / session / "local_machine.py", folder / session)
     return folder
 
 

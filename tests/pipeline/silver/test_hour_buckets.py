@@ -151,7 +151,7 @@ def test_two_at_once_append_once(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) 
     hour_buckets.bring_up(lake.lake, lake.view)
     lake.feed([view_at("07:00")])
     with monkeypatch.context() as racing:
-        racing.setattr(hour_buckets, "standing", lambda *a: stale)
+        racing.setattr(hour_buckets, "hours_state", lambda *a: stale)
         hour_buckets.bring_up(lake.lake, lake.view)
     assert lake.table("hours").count() == 2
     hour_buckets.bring_up(lake.lake, lake.view)
