@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-around test-connect test-zones test-full lint bench notebooks lock clean
+.PHONY: help setup demo test test-around test-connect test-zones test-full lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -40,6 +40,9 @@ lint: setup ## ruff check, ruff format --check, mypy, the order of imports
 
 bench: setup ## what one tick costs, in a small form: under five minutes
 	@$(BIN)/python benchmarks/tick.py --warm 3 $(ARGS)
+
+api: setup ## write docs/api.md from the docstrings
+	@$(BIN)/python scripts/api_page.py
 
 notebooks: setup ## publish notebooks/*.py as .ipynb
 	@$(BIN)/python scripts/notebooks.py

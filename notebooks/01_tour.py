@@ -9,16 +9,7 @@
 
 # COMMAND ----------
 
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Place
-from tidemill.lake.open import open_for_reading
-from tidemill.lake.session.session import session
-from tidemill.lake.statements import statement
-from tidemill.operations.reconcile import reconcile
-from tidemill.query import duckdb_tables
-from tidemill.query.charts import chart, show
-
-spark = session()  # the notebook's own, else a local one
+import tidemill
 
 # COMMAND ----------
 
@@ -26,13 +17,12 @@ spark = session()  # the notebook's own, else a local one
 
 # COMMAND ----------
 
-lake = open_for_reading(spark, Place.resolve(), load("engagement"))
-view = lake.pipeline.view("engagement")
-there = lake.standing(view)  # what gold's own ledger says: as_of and batch
+lake = tidemill.open_lake()  # in the notebook's own session, else in a local one
+status = lake.status("engagement")  # what gold's own ledger says: as_of and batch
 
 # COMMAND ----------
 
-spark.table("engagement_status").drop("generation").show(truncate=False)
+lake.table("engagement_status").drop("generation").show(truncate=False)
 
 # COMMAND ----------
 
@@ -40,17 +30,17 @@ spark.table("engagement_status").drop("generation").show(truncate=False)
 
 # COMMAND ----------
 
-titles = spark.sql(statement("top_titles", view)).limit(10)
+titles = lake.query("top_titles").limit(10)
 titles.show()
 
 # COMMAND ----------
 
 top = titles.select("gti", "views_1h", "views_1d").collect()
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["gti", "views_1h", "views_1d"],
         top,
-        title=f"The titles viewed most in the hour before {there.as_of:%Y-%m-%d %H:%M} UTC",
+        title=f"The titles viewed most in the hour before {status.as_of:%Y-%m-%d %H:%M} UTC",
         labels={
             "gti": "title",
             "views_1h": "last hour",
@@ -67,7 +57,7 @@ show(
 
 # COMMAND ----------
 
-counted = duckdb_tables.connect(lake, "engagement_buckets").execute(
+counted = lake.duckdb("engagement_buckets").execute(
     """
     SELECT
       gti,
@@ -79,22 +69,22 @@ counted = duckdb_tables.connect(lake, "engagement_buckets").execute(
     ORDER BY 2 DESC, 3 DESC, 1
     LIMIT 10
     """,
-    {"as_of": there.as_of, "batch": there.batch},
+    {"as_of": status.as_of, "batch": status.batch},
 )
 assert counted.fetchall() == [tuple(row) for row in top]
 
 # COMMAND ----------
 
-spark.table("engagement_current").orderBy(
+lake.table("engagement_current").orderBy(
     "view_count_1h", "profile_id", "gti", ascending=[0, 1, 1]
 ).show(5, vertical=True)
 
 # COMMAND ----------
 
-print(statement("features", view))
+print(tidemill.statement("features", lake.view("engagement")))
 
 # COMMAND ----------
 
-found = reconcile(lake, view)
-print(f"as_of {found.as_of}: {found.keys} keys, {found.different} different from the recompute")
-assert found.different == 0
+found = lake.reconcile("engagement")
+print("as_of {as_of}: {keys} keys, {different} different from the recompute".format(**found))
+assert found["different"] == 0

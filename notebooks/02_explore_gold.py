@@ -8,20 +8,12 @@
 
 # COMMAND ----------
 
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Place
-from tidemill.lake.open import open_for_reading
-from tidemill.lake.session.session import session
-from tidemill.lake.statements import statement
-from tidemill.query import duckdb_tables
-from tidemill.query.charts import chart, show
+import tidemill
 
-spark = session()  # the notebook's own, else a local one
-lake = open_for_reading(spark, Place.resolve(), load("engagement"))
-view = lake.pipeline.view("engagement")
-there = lake.standing(view)  # what gold's own ledger says
-known = {"as_of": there.as_of, "batch": there.batch}
-files = duckdb_tables.connect(lake, "engagement_buckets", "engagement_features")  # without Spark
+lake = tidemill.open_lake()  # in the notebook's own session, else in a local one
+status = lake.status("engagement")  # what gold's own ledger says
+known = {"as_of": status.as_of, "batch": status.batch}
+files = lake.duckdb("engagement_buckets", "engagement_features")  # without Spark
 
 # COMMAND ----------
 
@@ -32,8 +24,8 @@ files = duckdb_tables.connect(lake, "engagement_buckets", "engagement_features")
 
 # COMMAND ----------
 
-key = spark.table("engagement_features").orderBy("view_count_1d", ascending=False).first()
-decay = spark.sql(
+key = lake.features("engagement").orderBy("view_count_1d", ascending=False).first()
+decay = lake.sql(
     """
     WITH moments AS (
       SELECT half / 2 AS hours_later
@@ -55,13 +47,13 @@ decay = spark.sql(
     GROUP BY hours_later
     ORDER BY hours_later
     """,
-    args={**known, "profile_id": key.profile_id, "gti": key.gti},
+    {**known, "profile_id": key.profile_id, "gti": key.gti},
 ).collect()
 
 # COMMAND ----------
 
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["hours_later", "views_1d", "views_12h", "views_1h"],
         decay,
         title=f"{key.profile_id} / {key.gti}: what is left if nothing more comes",
@@ -109,9 +101,9 @@ assert [value for _, _, value in counted.fetchall()] == [n for row in decay for 
 
 # COMMAND ----------
 
-trending = spark.sql(statement("trending", view)).limit(10).collect()
-show(
-    chart(
+trending = lake.query("trending").limit(10).collect()
+tidemill.show(
+    tidemill.chart(
         ["gti", "views_1h", "views_1d", "lift"],
         trending,
         y="lift",
@@ -144,7 +136,7 @@ assert all(abs(row.lift - 24 * row.views_1h / row.views_1d) < 0.01 for row in tr
 
 # COMMAND ----------
 
-heat = spark.sql(
+heat = lake.sql(
     """
     WITH hours AS (
       SELECT
@@ -167,13 +159,13 @@ heat = spark.sql(
     WHERE place <= 12
     ORDER BY place, hour_utc
     """,
-    args=known,
+    known,
 ).collect()
 
 # COMMAND ----------
 
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["hour_utc", "gti", "events"],
         heat,
         kind="heat",

@@ -15,16 +15,7 @@ import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Clock, Place
-from tidemill.lake.session.session import session
-from tidemill.operations.reconcile import reconcile
-from tidemill.pipeline.connection import Opening, open_pipeline, read_lake
-from tidemill.pipeline.runner import Stop, run_once
-from tidemill.query import duckdb_tables
-from tidemill.query.charts import chart, show
-
-spark = session()  # the notebook's own, else a local one
+import tidemill
 
 # COMMAND ----------
 
@@ -53,15 +44,16 @@ on_time = [event for event in events if event not in late]
 folder = tempfile.TemporaryDirectory(prefix="tidemill-late-")
 arriving, root = Path(folder.name) / "arriving", Path(folder.name) / "lake"
 arriving.mkdir()
-opening = Opening(Place(root), Clock(DAY + timedelta(hours=13)))
-engagement = load("engagement").overridden({"source": {"kind": "files", "input": str(arriving)}})
+clock = tidemill.Clock(DAY + timedelta(hours=13))
+of_files = {"source": {"kind": "files", "input": str(arriving)}}
+engagement = tidemill.load("engagement").overridden(of_files)
 
 
 def arrive(name: str, records: list[dict]) -> None:
     """Put a file of events into the folder, and run the pipeline over it, once."""
     (arriving / name).write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    with open_pipeline(opening, engagement, "notebook", once=True) as pipeline:
-        run_once(pipeline, Stop())
+    with tidemill.open_lake(root, pipeline=engagement, clock=clock, write=True) as lake:
+        lake.run_once()
 
 
 # COMMAND ----------
@@ -71,15 +63,13 @@ def arrive(name: str, records: list[dict]) -> None:
 # COMMAND ----------
 
 arrive("1-in-time.jsonl", on_time)
-before = spark.table("engagement_features").collect()
+lake = tidemill.open_lake(root, pipeline=engagement)
+before = lake.features("engagement").collect()
 arrive("2-late.jsonl", late)
-after = spark.table("engagement_features").collect()
-lake = read_lake(opening, engagement)
-view = lake.pipeline.view("engagement")
-for commit in reversed(lake.commits("engagement_features")):
-    if commit.ledger:
-        told = {word: commit.ledger[word] for word in ("batch", "as_of", "mode", "changed")}
-        print(f"version {commit.version}: {told}")
+after = lake.features("engagement").collect()
+for gold in reversed(lake.history("engagement")):
+    told = {word: gold.ledger[word] for word in ("batch", "as_of", "mode", "changed")}
+    print(f"version {gold.version}: {told}")
 
 # COMMAND ----------
 
@@ -90,7 +80,7 @@ for commit in reversed(lake.commits("engagement_features")):
 
 # COMMAND ----------
 
-buckets = spark.sql(
+buckets = lake.sql(
     """
     SELECT
       date_format(bucket_hour, 'HH:mm') AS hour,
@@ -101,8 +91,8 @@ buckets = spark.sql(
     ORDER BY hour, came
     """
 ).collect()
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["hour", "came", "views"],
         buckets,
         color="came",
@@ -118,7 +108,7 @@ show(
 
 # COMMAND ----------
 
-counted = duckdb_tables.connect(lake, "engagement_events").execute(
+counted = lake.duckdb("engagement_events").execute(
     """
     SELECT strftime(event_hour, '%H:%M'), batch > 0, count(*)
     FROM engagement_events
@@ -138,15 +128,15 @@ assert sum(row.views for row in buckets) == len(events)
 
 # COMMAND ----------
 
-as_of = lake.standing(view).as_of
+as_of = lake.status("engagement").as_of
 WINDOWS = {"1h": "last hour", "12h": "last 12 hours", "1d": "last 24 hours"}
 values = [
     (text, row[0][f"view_count_{window}"], new[0][f"view_count_{window}"])
     for window, text in WINDOWS.items()
     for row, new in [(before, after)]
 ]
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["window", "before", "after"],
         values,
         title=f"profile-1 / title-1 at {as_of:%H:%M} UTC, before and after the late events",
@@ -162,7 +152,7 @@ show(
 
 # COMMAND ----------
 
-files = duckdb_tables.connect(lake, "engagement_events")
+files = lake.duckdb("engagement_events")
 for hours, (_, was, now) in zip((1, 12, 24), values, strict=True):
     counted = files.execute(
         """
@@ -180,11 +170,10 @@ for hours, (_, was, now) in zip((1, 12, 24), values, strict=True):
 
 # COMMAND ----------
 
-for commit in lake.commits("engagement_features"):
-    if commit.ledger:
-        found = reconcile(lake, view, commit.version)
-        print(f"version {found.gold_version}: {found.keys} key, {found.different} different")
-        assert found.different == 0
+for gold in lake.history("engagement"):
+    found = lake.reconcile("engagement", gold.version)
+    print("version {gold_version}: {keys} key, {different} different".format(**found))
+    assert found["different"] == 0
 
 # COMMAND ----------
 

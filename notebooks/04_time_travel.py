@@ -9,19 +9,10 @@
 
 # COMMAND ----------
 
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Place
-from tidemill.lake.commits import ledger
-from tidemill.lake.open import open_for_reading
-from tidemill.lake.session.session import session
-from tidemill.lake.statements import statement
-from tidemill.operations.reconcile import reconcile
-from tidemill.query import duckdb_tables
-from tidemill.query.charts import chart, show
+import tidemill
 
-spark = session()  # the notebook's own, else a local one
-lake = open_for_reading(spark, Place.resolve(), load("engagement"))
-view = lake.pipeline.view("engagement")
+lake = tidemill.open_lake()  # in the notebook's own session, else in a local one
+view = lake.view("engagement")
 
 # COMMAND ----------
 
@@ -30,9 +21,9 @@ view = lake.pipeline.view("engagement")
 # COMMAND ----------
 
 NEWEST = 12
-commits = [c for c in lake.commits("engagement_features", None) if c.ledger][:NEWEST][::-1]
-for commit in commits:
-    print(commit.version, {word: commit.ledger[word] for word in ("batch", "as_of", "mode")})
+versions = lake.history("engagement")[:NEWEST][::-1]
+for gold in versions:
+    print(gold.version, {word: gold.ledger[word] for word in ("batch", "as_of", "mode")})
 
 # COMMAND ----------
 
@@ -42,13 +33,10 @@ for commit in commits:
 
 # COMMAND ----------
 
-compared = [reconcile(lake, view, commit.version) for commit in commits]
-for found in compared:
-    print(
-        f"version {found.gold_version}: {found.keys} keys, {found.different} different "
-        f"from the recompute at {found.as_of}, batch {found.batch}"
-    )
-assert not any(found.different for found in compared)
+for gold in versions:
+    found = lake.reconcile("engagement", gold.version)
+    print("version {gold_version}: {keys} keys, {different} different".format(**found))
+    assert found["different"] == 0
 
 # COMMAND ----------
 
@@ -59,28 +47,24 @@ assert not any(found.different for found in compared)
 
 # COMMAND ----------
 
-told = [(c.version, ledger.instant(c.ledger["as_of"]), c.ledger["batch"]) for c in commits]
-kept = [
-    spark.read.option("versionAsOf", version)
-    .table("engagement_features")
-    .agg({"view_count_1d": "sum"})
-    .first()[0]
-    for version, _, _ in told
-]
-computed = [
-    spark.sql(statement("features", view), args={"as_of": as_of, "batch": batch})
-    .agg({"view_count_1d": "sum"})
-    .first()[0]
-    for _, as_of, batch in told
-]
+
+def views_of(rows):
+    """Return the views of the last day over all keys."""
+    return rows.agg({"view_count_1d": "sum"}).first()[0]
+
+
+told = [{"as_of": gold.as_of, "batch": gold.batch} for gold in versions]
+defined = tidemill.statement("features", view)
+kept = [views_of(lake.table("engagement_features", gold.version)) for gold in versions]
+computed = [views_of(lake.sql(defined, values)) for values in told]
 assert kept == computed
 
 # COMMAND ----------
 
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["version", "kept", "computed"],
-        [(str(v), was, now) for (v, _, _), was, now in zip(told, kept, computed, strict=True)],
+        [(str(v.version), *sums) for v, *sums in zip(versions, kept, computed, strict=True)],
         title="Views of the last day, over all keys, by version of gold",
         labels={
             "version": "version of gold",
@@ -98,7 +82,7 @@ show(
 
 # COMMAND ----------
 
-files = duckdb_tables.connect(lake, "engagement_buckets")
+files = lake.duckdb("engagement_buckets")
 counted = [
     files.execute(
         """
@@ -107,8 +91,22 @@ counted = [
         WHERE bucket_start >= $as_of - INTERVAL 1 DAY AND bucket_start < $as_of
           AND batch <= $batch
         """,
-        {"as_of": as_of, "batch": batch},
+        values,
     ).fetchone()[0]
-    for _, as_of, batch in told
+    for values in told
 ]
 assert counted == kept
+
+# COMMAND ----------
+
+# MAGIC %md
+# MAGIC ## Gold as of a time
+# MAGIC `features` takes a time: the version with the latest `as_of` at or before it, as readers had it then.
+
+# COMMAND ----------
+
+middle = versions[len(versions) // 2]
+then = lake.features("engagement", at=middle.as_of)
+newest = max(gold.version for gold in versions if gold.as_of == middle.as_of)
+assert then.exceptAll(lake.table("engagement_features", newest)).isEmpty()
+print(f"at {middle.as_of:%Y-%m-%d %H:%M} UTC: {then.count()} keys")

@@ -8,15 +8,9 @@
 
 # COMMAND ----------
 
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Place
-from tidemill.lake.open import open_for_reading
-from tidemill.lake.session.session import session
-from tidemill.query import duckdb_tables
-from tidemill.query.charts import chart, show
+import tidemill
 
-spark = session()  # the notebook's own, else a local one
-lake = open_for_reading(spark, Place.resolve(), load("engagement"))
+lake = tidemill.open_lake()  # in the notebook's own session, else in a local one
 
 # COMMAND ----------
 
@@ -27,8 +21,8 @@ lake = open_for_reading(spark, Place.resolve(), load("engagement"))
 # COMMAND ----------
 
 NEWEST = 12
-ticks = spark.sql(
-    f"""
+ticks = lake.sql(
+    """
     SELECT
       CAST(version AS STRING) AS version,
       coalesce(events, 0) AS events,
@@ -43,18 +37,19 @@ ticks = spark.sql(
       FROM tidemill_batches
       WHERE view = 'engagement'
       ORDER BY tidemill_batches.version DESC
-      LIMIT {NEWEST}
+      LIMIT :newest
     ) AS newest
     ORDER BY newest.version
-    """
+    """,
+    {"newest": NEWEST},
 )
 ticks.drop("seconds").show()
 rows = ticks.collect()
 
 # COMMAND ----------
 
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["version", "events", "buckets", "keys_changed"],
         ticks.select("version", "events", "buckets", "keys_changed").collect(),
         title="What each refresh took in, and what it changed",
@@ -75,8 +70,8 @@ show(
 
 # COMMAND ----------
 
-files = duckdb_tables.connect(lake, "engagement_buckets")
-files.register("feed", duckdb_tables.changes(lake, "engagement_features", int(rows[0].version)))
+files = lake.duckdb("engagement_buckets")
+files.register("feed", lake.changes("engagement_features", int(rows[0].version)))
 for row in rows:
     appended = files.execute(
         """
@@ -104,18 +99,18 @@ for row in rows:
 
 # COMMAND ----------
 
-commits = {str(c.version): c for c in lake.commits("engagement_features", None)}
+commits = {str(one.version): one.metrics for one in lake.history("engagement")}
 written = [
     (
         row.version,
         row.keys_changed,
-        commits[row.version].metric("numTargetRowsCopied"),
-        commits[row.version].metric("numTargetBytesAdded") // 1024,
+        int(commits[row.version]["numTargetRowsCopied"]),
+        int(commits[row.version]["numTargetBytesAdded"]) // 1024,
     )
     for row in rows
 ]
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["version", "changed", "copied"],
         [(version, changed, copied) for version, changed, copied, _ in written],
         title="Rows that each MERGE wrote",
@@ -135,7 +130,7 @@ show(
 
 # COMMAND ----------
 
-files = duckdb_tables.connect(lake, "engagement_features")
+files = lake.duckdb("engagement_features")
 standing = files.execute("SELECT count(*) FROM engagement_features").fetchone()[0]
 assert all(changed + copied <= standing for _, changed, copied, _ in written)
 for version, changed, copied, kilobytes in written:
@@ -150,8 +145,8 @@ for version, changed, copied, kilobytes in written:
 # COMMAND ----------
 
 seconds = ticks.selectExpr("version", "explode(seconds) AS (step, seconds)").collect()
-show(
-    chart(
+tidemill.show(
+    tidemill.chart(
         ["version", "step", "seconds"],
         seconds,
         color="step",

@@ -1,5 +1,12 @@
-"""Exact rolling-window features in Delta tables, on plain Spark, touched only when they change."""
+"""Exact rolling-window features in Delta tables, on plain Spark, touched only when they change.
 
+These names are stable; every other module may move. What opens a lake needs Spark, and is imported
+when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from tidemill import errors
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import TidemillError
@@ -39,14 +46,21 @@ from tidemill.features import (
 )
 from tidemill.lake.statements import statement
 
+if TYPE_CHECKING:
+    from tidemill.api import GoldVersion, Lake, Quarantine, Status, chart, open_lake, show
+
 __all__ = [
     "Aggregate",
     "Clock",
     "FeatureView",
+    "GoldVersion",
+    "Lake",
     "Parameter",
     "Part",
     "PipelineDefinition",
     "Place",
+    "Quarantine",
+    "Status",
     "TidemillError",
     "Window",
     "aggregate",
@@ -56,10 +70,12 @@ __all__ = [
     "bloom",
     "bool_and",
     "bool_or",
+    "chart",
     "contains",
     "count",
     "cuckoo",
     "distinct",
+    "errors",
     "first",
     "first_k",
     "first_seen",
@@ -71,11 +87,32 @@ __all__ = [
     "mean",
     "min_",
     "most_frequent",
+    "open_lake",
     "quantiles",
     "ratio",
+    "show",
     "statement",
     "stddev",
     "sum_",
     "top_k",
     "variance",
 ]
+
+_OF_SPARK = ("GoldVersion", "Lake", "Quarantine", "Status", "chart", "open_lake", "show")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs Spark; SetupError names the extra where Spark is missing."""
+    if name not in _OF_SPARK:
+        raise AttributeError(f"module 'tidemill' has no attribute {name!r}")
+    from tidemill.lake.session.session import require_spark
+
+    require_spark()
+    from tidemill import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -540,7 +540,7 @@ class WithoutSpark(PathFinder):
         return None if absent else PathFinder.find_spec(name, path, target)
 
 sys.meta_path = [WithoutSpark if finder is PathFinder else finder for finder in sys.meta_path]
-import tidemill.cli, tidemill.errors, tidemill.features, tidemill.settings, tidemill.statements
+import tidemill.cli, tidemill.errors, tidemill.features, tidemill.lake.statements
 sys.argv = ["tidemill", *sys.argv[1:]]
 tidemill.cli.main()
 """

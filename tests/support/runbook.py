@@ -67,6 +67,6 @@ def blocks() -> dict[str, list[Block]]:
         if level:
             heading = title if level == "##" else heading
             section = title if level == "##" else f"{heading} / {title}"
-        elif kind == "console" or "import session" in text:
+        elif kind == "console" or "import tidemill" in text:
             found.setdefault(section, []).append(Block(kind != "console", textwrap.dedent(text)))
     return found

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.options import Json, Memory, Verbose, example, opening_of
+from tidemill.cli.options import Json, Memory, Verbose, example, show_logs
 from tidemill.cli.output.answer import print_one
 from tidemill.cli.output.terminal import print_lines
-from tidemill.config.settings import Place
 
 commands = typer.Typer()
 bundle = typer.Typer(
@@ -107,16 +106,11 @@ def refused(command: Any, words: Sequence[str]) -> str | None:
 
 def _sql(read: Any, memory: str, verbose: bool) -> list[Any]:
     """Return what is wrong with SQL, asked of an empty lake that is made for it."""
-    from tidemill.config.pipeline_file import load
-    from tidemill.databricks.bundle import sql, writers
-    from tidemill.lake.open import open_for_writing
+    from tidemill.databricks.bundle import sql
+    from tidemill.lake.session.session import require_spark
 
+    require_spark()
+    if verbose:
+        show_logs()
     with tempfile.TemporaryDirectory(prefix="tidemill-bundle-") as root:
-        opening = opening_of(Place(Path(root)), "0s", memory, verbose)
-        spark = opening.session()
-        for name in writers.pipelines(read):
-            open_for_writing(spark, opening.place, load(name))
-        findings = sql.check(read, spark)
-        spark.sql(f"DROP SCHEMA {spark.catalog.currentDatabase()} CASCADE")
-        spark.catalog.setCurrentDatabase("default")
-    return findings
+        return sql.check_in_new_lake(read, Path(root), memory, verbose)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from tidemill.cli.output.display import Show
 from tidemill.config.pipeline_file import PipelineDefinition, load
-from tidemill.config.settings import Place, iso
+from tidemill.config.settings import Clock, Place, iso
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import catalog as lakes
@@ -37,12 +37,17 @@ TRIGGER = "1s"
 MIX = Mix(profiles=300, titles=20)
 
 
+def opening_of(root: Path, memory: str, verbose: bool) -> Opening:
+    """Return how to open the demo's lake, whose session interprets: its data are small."""
+    place, clock = Place.resolve(root), Clock.from_environment()
+    return Opening(place, clock, 0.0, memory, verbose, INTERPRETED)
+
+
 def demonstrate(
     opening: Opening, *, minutes: int, rate: int, start: datetime | None, seed: int, show: Show
 ) -> dict[str, Any]:
     """Run the demo and show it; return the totals of `run`, with the root and the start."""
     _refuse_lake(opening)
-    opening = replace(opening, spark_conf=INTERPRETED)
     definition = load("engagement").overridden(
         {"triggers": dict.fromkeys(("land", "clean", "feature"), TRIGGER)}
     )

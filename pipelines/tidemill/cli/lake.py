@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+import tidemill
 from tidemill.cli.options import (
     Catalog,
     Declaring,
@@ -19,18 +20,12 @@ from tidemill.cli.options import (
     ViewName,
     Wait,
     example,
-    opening_of,
+    lake_of,
 )
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.terminal import print_lines, print_text
-from tidemill.config.pipeline_file import declaring, load
-from tidemill.config.settings import Place, whole_minute
-from tidemill.errors import UsageError
-from tidemill.features import FeatureView
-from tidemill.features.suggestions import did_you_mean
-
-if TYPE_CHECKING:
-    from tidemill.lake.catalog import Lake
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import whole_minute
 
 commands = typer.Typer()
 
@@ -55,28 +50,11 @@ def reconcile(
     With --from events the buckets are judged too: the features are computed from the accepted
     events that feature had read.
     """
-    if source not in ("buckets", "events"):
-        hint = did_you_mean(source, ("buckets", "events"))
-        raise UsageError(f"cannot reconcile with {source!r}{hint}", where="--from")
-    from tidemill.operations import reconcile as reconciling
-    from tidemill.pipeline.connection import open_lake, read_lake
-
-    definition = load(pipeline)
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
-
-    def compared(lake: Lake, view: FeatureView) -> dict[str, Any]:
-        if source == "events":
-            return reconciling.from_events(lake, view, pipeline, repair=repair)
-        if repair:
-            return reconciling.repaired(lake, view)
-        return vars(reconciling.reconcile(lake, view))
-
-    if repair:
-        with open_lake(opening, definition, f"tidemill reconcile {pipeline}") as lake:
-            results = [compared(lake, view) for view in definition.views]
-    else:
-        lake = read_lake(opening, definition)
-        results = [compared(lake, view) for view in definition.views]
+    writer = f"reconcile {pipeline}" if repair else None
+    place = (root, catalog, schema)
+    with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
+        views = [view.name for view in lake.pipeline.views]
+        results = [lake.reconcile(view, source=source, repair=repair) for view in views]
     print_each(as_json, results)
     if any(result["different"] for result in results):
         raise typer.Exit(1)
@@ -93,30 +71,17 @@ def plan(
     verbose: Verbose = False,
 ) -> None:
     """Say how a changed view differs from its tables, and what that needs. Changes nothing."""
-    from tidemill.lake.integrity import interrupted_rebuilds
-    from tidemill.pipeline.connection import changes_as_found
-
-    definition = load(pipeline)
-    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    changes = changes_as_found(opening, definition)
-    found = [
-        (
-            change,
-            interrupted_rebuilds.of_view(opening.session(), view) if change.kind != "views" else [],
-        )
-        for change, view in zip(changes, definition.views, strict=True)
-    ]
+    found = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).plan()
     if as_json:
-        listed = [
-            {**vars(change), "way": change.way(pipeline), "unfinished": rebuilds}
-            for change, rebuilds in found
-        ]
-        print_each(True, listed)
+        print_each(True, found)
         return
-    for change, rebuilds in found:
-        print_lines([f"{change.view}: {change.why}", f"  {change.way(pipeline)}"])
+    for change in found:
+        print_lines([f"{change['view']}: {change['why']}", f"  {change['way']}"])
         print_lines(
-            [f"  a rebuild of {each['of']} is unfinished: {each['way']}" for each in rebuilds]
+            [
+                f"  a rebuild of {each['of']} is unfinished: {each['way']}"
+                for each in change["unfinished"]
+            ]
         )
 
 
@@ -130,9 +95,9 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Print a finished statement for a SQL editor; values stay named parameters."""
-    from tidemill.lake.statements import statement
-
-    text = statement(name, load(pipeline or view).view(view if pipeline else Path(view).stem))
+    text = tidemill.statement(
+        name, load(pipeline or view).view(view if pipeline else Path(view).stem)
+    )
     print_one(as_json, {"name": name, "view": view, "sql": text}, lambda: print_text(text))
 
 
@@ -157,14 +122,10 @@ def explain(
 ) -> None:
     """Show why a key's features have their values: windows, buckets, events, the last refresh."""
     from tidemill.cli.output import explanations
-    from tidemill.pipeline.connection import read_lake
-    from tidemill.query import explain as explaining
 
-    definition = declaring(view, pipeline)
-    wanted = explaining.asked(definition.view(view), key, feature)
     moment = whole_minute(at, where="--at") if at is not None else None
-    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    found = explaining.explain(read_lake(opening, definition), wanted, moment)
+    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    found = lake.explain(view, key, feature=feature, at=moment)
     print_one(as_json, found, lambda: explanations.tell_explained(showing(False), found))
 
 
@@ -181,11 +142,6 @@ def describe(
 ) -> None:
     """Show a view's features and tables, how fresh gold is, and what the newest ledgers say."""
     from tidemill.cli.output import explanations
-    from tidemill.pipeline.connection import read_lake
-    from tidemill.query import describe as describing
 
-    definition = declaring(view, pipeline)
-    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    lake = read_lake(opening, definition)
-    found = describing.describe(lake, definition.view(view), opening.clock)
+    found = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).describe(view)
     print_one(as_json, found, lambda: explanations.tell_described(showing(False), found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,11 +17,10 @@ from tidemill.cli.options import (
     Schema,
     Verbose,
     example,
-    opening_of,
+    lake_of,
 )
 from tidemill.cli.output.answer import print_one, showing
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Clock, Place
+from tidemill.features.windows import duration
 
 commands = typer.Typer()
 
@@ -42,38 +41,14 @@ def top(
     Reads the logs of a folder without Spark. Without a terminal it prints one frame.
     """
     from tidemill.cli.output import top_screen
-    from tidemill.features.windows import duration
-    from tidemill.monitoring import status
 
     every = duration(interval).total_seconds()
-    place = Place.resolve(root, catalog, schema)
-    watched = [status.Watched(flow) for flow in _flows(place, memory, verbose)]
-    clock = Clock.from_environment()
-
-    def frame() -> dict[str, Any]:
-        return status.frame(place, watched, clock)
-
+    frames = lake_of((root, catalog, schema), memory, verbose).frames()
     if once or as_json or not sys.stdout.isatty():
-        found = frame()
+        found = next(frames)
         print_one(as_json, found, lambda: top_screen.show_once(found))
     else:
-        top_screen.show_live(frame, every)
-
-
-def _flows(place: Place, memory: str, verbose: bool) -> Any:
-    """Return the lake's pipelines; a catalog's through Spark."""
-    from tidemill.lake.session.session import require_spark
-
-    require_spark()
-    from tidemill.lake import catalog as lake
-    from tidemill.lake import discovery
-
-    if place.folder:
-        lake.check_root(place)
-        return discovery.flows(discovery.Folder(place.folder), place)
-    spark = opening_of(place, "0s", memory, verbose).session()
-    lake.register(spark, place)
-    return discovery.flows(discovery.Schema(spark), place)
+        top_screen.show_live(lambda: next(frames), every)
 
 
 @commands.command(epilog=example("tidemill report engagement --output report.html"))
@@ -89,14 +64,6 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Write one self-contained page: freshness, volumes, latency, refusals, files, batches."""
-    from tidemill.monitoring.report import measurements, page
-    from tidemill.pipeline.connection import read_lake
-
-    definition = load(pipeline)
-    page.check(output)
-    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    lake = read_lake(opening, definition)
-    found = measurements.report(lake, opening.clock, days)
-    path = page.write(found, output)
-    told = {**found, "output": str(path)}
-    print_one(as_json, told, lambda: showing(False).say(f"wrote {path}"))
+    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    told = lake.report(output, days)
+    print_one(as_json, told, lambda: showing(False).say(f"wrote {told['output']}"))

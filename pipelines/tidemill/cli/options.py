@@ -1,4 +1,4 @@
-"""The options that commands share, and what they open."""
+"""The options that commands share, and the lake that they open."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+import tidemill
 from tidemill.cli.output.terminal import VisibleFormatter
 from tidemill.config.pipeline_file import PipelineDefinition
-from tidemill.config.settings import Clock, Place
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
 ViewName = Annotated[str, typer.Argument(help="A feature view's name.")]
@@ -71,22 +71,36 @@ def declared(
     return definition.overridden(said)
 
 
-def opening_of(
-    place: Place, wait: str, memory: str, verbose: bool, *, existing: bool = False
-) -> Any:
-    """Return how to open the lake; refuses, where it must exist, a folder that is none."""
-    from tidemill.features.windows import duration
-    from tidemill.lake.session.session import require_spark
-
-    require_spark()
+def lake_of(
+    place: tuple[Path | None, str | None, str | None],
+    memory: str,
+    verbose: bool,
+    *,
+    pipeline: str | PipelineDefinition | None = None,
+    writer: str | None = None,
+    wait: str = "0s",
+    create: bool = False,
+) -> tidemill.Lake:
+    """Return the lake that the options name, to read, or for the command `writer`, which writes."""
     if verbose:
-        logging.basicConfig(level=logging.INFO)
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(VisibleFormatter("%(asctime)s %(name)s: %(message)s"))
-    from tidemill.lake.catalog import check_root
-    from tidemill.pipeline.connection import Opening
+        show_logs()
+    root, catalog, schema = place
+    return tidemill.open_lake(
+        root,
+        catalog=catalog,
+        schema=schema,
+        pipeline=pipeline,
+        write=writer is not None,
+        create=create,
+        wait=wait,
+        driver_memory=memory,
+        verbose=verbose,
+        command=f"tidemill {writer}" if writer else None,
+    )
 
-    seconds = 0.0 if wait in {"0", "0s"} else duration(wait).total_seconds()
-    if existing:
-        check_root(place)
-    return Opening(place, Clock.from_environment(), seconds, memory, verbose)
+
+def show_logs() -> None:
+    """Have the logs shown, control characters as escapes."""
+    logging.basicConfig(level=logging.INFO)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(VisibleFormatter("%(asctime)s %(name)s: %(message)s"))

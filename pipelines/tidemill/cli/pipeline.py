@@ -22,11 +22,12 @@ from tidemill.cli.options import (
     Wait,
     declared,
     example,
-    opening_of,
+    lake_of,
+    show_logs,
 )
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Place, whole_minute
+from tidemill.config.settings import whole_minute
 from tidemill.errors import UsageError
 
 commands = typer.Typer()
@@ -49,8 +50,10 @@ def demo(
     from tidemill.cli import demo as demonstration
 
     first = whole_minute(start, where="--start") if start is not None else None
-    opening = opening_of(Place.resolve(root), "0s", memory, verbose)
+    if verbose:
+        show_logs()
     show = showing(as_json)
+    opening = demonstration.opening_of(root, memory, verbose)
     summary = demonstration.demonstrate(
         opening, minutes=minutes, rate=rate, start=first, seed=seed, show=show
     )
@@ -90,31 +93,22 @@ def run(
     verbose: Verbose = False,
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
-    from tidemill.monitoring.prometheus import Exporter
-    from tidemill.operations.rebuild import from_bronze
-    from tidemill.operations.schedule import MaintenanceSchedule
-    from tidemill.pipeline import runner
-    from tidemill.pipeline.connection import open_pipeline
-    from tidemill.pipeline.observer import Callback, Observer
-
     definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose)
-    show, started, stop = showing(as_json), time.monotonic(), runner.Stop()
-    exporter = Exporter(definition.pipeline, opening.clock, metrics_port, metrics_host)
-    show.opening(definition, opening.place)
-    with (
-        exporter.serving(),
-        open_pipeline(opening, definition, f"tidemill run {pipeline}", once=once) as opened,
-    ):
-        observers: list[Observer] = [exporter, Callback(show.batches)]
-        with stop.on_signals(), exporter.following(opened):
-            totals = from_bronze.finished(opened, stop, observers)
-            if once:
-                runner.run_once(opened, stop, observers, totals)
-            else:
-                scheduled = MaintenanceSchedule(show.batches)
-                runner.run(opened, stop, [*observers, scheduled], totals)
-            summary = totals.summary(opened, time.monotonic() - started)
+    lake = lake_of(
+        (root, catalog, schema),
+        memory,
+        verbose,
+        pipeline=definition,
+        writer=f"run {pipeline}",
+        wait=wait,
+        create=True,
+    )
+    show = showing(as_json)
+    show.opening(definition, lake.place)
+    lake.check_source(once=once)
+    with lake:
+        work = lake.run_once if once else lake.run
+        summary = work(show.batches, metrics_port=metrics_port, metrics_host=metrics_host)
     print_one(as_json, summary, lambda: show.summary(summary))
 
 
@@ -135,14 +129,18 @@ def refresh(
     verbose: Verbose = False,
 ) -> None:
     """Bring the gold table to a point in time, in one commit."""
-    from tidemill.pipeline import on_demand
-    from tidemill.pipeline.connection import open_lake
-
     definition = declared(load(pipeline), None, None, clock, mode, None)
     at = whole_minute(as_of, where="--as-of") if as_of is not None else None
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
-    with open_lake(opening, definition, f"tidemill refresh {pipeline}") as lake:
-        results = on_demand.refresh(lake, opening.clock, at)
+    lake = lake_of(
+        (root, catalog, schema),
+        memory,
+        verbose,
+        pipeline=definition,
+        writer=f"refresh {pipeline}",
+        wait=wait,
+    )
+    with lake:
+        results = lake.refresh(at)
     print_each(as_json, results)
 
 
@@ -179,17 +177,25 @@ def rebuild(
     --since make that part of the buckets again from the events. A rebuild that was stopped goes on
     where it was.
     """
-    from tidemill.operations.rebuild import from_bronze, part
-    from tidemill.operations.rebuild.work import Work
-
-    wanted = _wanted(source, features, views, keys, since)
+    _check_one_thing(source, features, views, bool(keys or since))
+    part: dict[str, Any] = {
+        "features": _names(features),
+        "views": _names(views),
+        "keys": [_key(text) for text in keys or ()],
+        "since": whole_minute(since, where="--since") if since else None,
+    }
     definition = declared(load(pipeline), None, None, clock, None, None)
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
+    lake = lake_of(
+        (root, catalog, schema),
+        memory,
+        verbose,
+        pipeline=definition,
+        writer=f"rebuild {pipeline}",
+        wait=wait,
+    )
     show = showing(as_json)
-    if wanted:
-        summary = part.rebuild(Work(opening, definition, wanted, show.say, show.batches))
-    else:
-        summary = from_bronze.rebuild(opening, definition, show.batches)
+    with lake:
+        summary = lake.rebuild(source, **part, on_step=show.say, on_batch=show.batches)
     print_one(as_json, summary, lambda: show.summary(summary))
 
 
@@ -208,54 +214,35 @@ def maintain(
     verbose: Verbose = False,
 ) -> None:
     """Keep a lake small and quick: hour buckets, expiry, OPTIMIZE, VACUUM. Changes no feature."""
-    from tidemill.operations import maintenance
-    from tidemill.pipeline.connection import open_lake, read_lake
-
-    definition, started = load(pipeline), time.monotonic()
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
-    show = showing(as_json)
+    writer, started = None if dry_run else f"maintain {pipeline}", time.monotonic()
+    show, place = showing(as_json), (root, catalog, schema)
+    with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
+        steps = lake.maintain(dry_run=dry_run, on_step=show.done)
     if dry_run:
-        steps = maintenance.plan(read_lake(opening, definition), opening.clock)
-        told = [{"table": s.table, "action": s.action, "reason": s.reason} for s in steps]
         for step in steps:
-            show.say(f"{step.action:<9} {step.table:<24} {step.reason}")
-    else:
-        with open_lake(opening, definition, f"tidemill maintain {pipeline}") as lake:
-            steps = maintenance.plan(lake, opening.clock)
-            told = [vars(done) for done in maintenance.maintain(lake, steps, show.done)]
+            show.say(f"{step['action']:<9} {step['table']:<24} {step['reason']}")
     found = {
-        "pipeline": definition.pipeline,
+        "pipeline": lake.pipeline.pipeline,
         "dry_run": dry_run,
-        "steps": told,
+        "steps": steps,
         "seconds": round(time.monotonic() - started, 3),
     }
     words = "to do" if dry_run else "done"
-    print_one(as_json, found, lambda: show.say(f"{len(told)} steps {words}"))
+    print_one(as_json, found, lambda: show.say(f"{len(steps)} steps {words}"))
 
 
-def _wanted(
-    source: str | None,
-    features: str | None,
-    views: str | None,
-    keys: list[str] | None,
-    since: str | None,
-) -> Any:
-    """Return the part to rebuild, None for all of it from bronze."""
-    from tidemill.operations.rebuild.wanted import Wanted
-
+def _check_one_thing(
+    source: str | None, features: str | None, views: str | None, keys_or_since: bool
+) -> None:
     words = {"--from": source, "--features": features, "--views": views}
     parts = [word for word, said in words.items() if said]
-    parts += ["--keys, --since"] if keys or since else []
+    parts += ["--keys, --since"] if keys_or_since else []
     if len(parts) != 1:
         expected = "--from bronze, --features NAMES, --views NAMES, or --keys and --since"
         found = " and ".join(parts) or "nothing"
         raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
-    if source:
-        if source != "bronze":
-            raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
-        return None
-    at = whole_minute(since, where="--since") if since else None
-    return Wanted(_names(features), _names(views), tuple(_key(text) for text in keys or ()), at)
+    if source and source != "bronze":
+        raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
 
 
 def _names(listed: str | None) -> tuple[str, ...]:

@@ -17,12 +17,11 @@ from tidemill.cli.options import (
     Verbose,
     Wait,
     example,
-    opening_of,
+    lake_of,
 )
 from tidemill.cli.output.answer import print_one, showing, text_of
 from tidemill.cli.output.terminal import print_lines
-from tidemill.config.pipeline_file import load
-from tidemill.config.settings import Place, instant
+from tidemill.config.settings import instant
 from tidemill.errors import UsageError
 
 commands = typer.Typer()
@@ -52,15 +51,8 @@ def quality(
     verbose: Verbose = False,
 ) -> None:
     """Check events, buckets and gold against the quality file; exit 1 when a check fails."""
-    definition = load(pipeline)
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
-    from tidemill.pipeline.connection import read_lake
-    from tidemill.quality.expectations import gx
-    from tidemill.quality.gate import gate
-
-    gx()
-    lake = read_lake(opening, definition)
-    found = gate(lake, opening.clock, docs, opening.wait)
+    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline, wait=wait)
+    found = lake.check(docs)
     print_one(as_json, found, lambda: _tell(found))
     if not found["ok"]:
         raise typer.Exit(1)
@@ -101,14 +93,12 @@ def list_(
     verbose: Verbose = False,
 ) -> None:
     """Say why records were refused: each reason with its records, open and replayed."""
-    from tidemill.quality import quarantine as refusals
-
     after = instant(since, where="--since") if since is not None else None
-    lake = _reading(pipeline, root, catalog, schema, memory, verbose)
-    found = refusals.listed(lake, after, reason)
+    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    found = lake.quarantine.summary(after, reason)
     if out is not None:
         found["out"] = str(out)
-        found["written"] = refusals.export(lake, out, after, reason)
+        found["written"] = lake.quarantine.export(out, after, reason)
     print_one(as_json, found, lambda: _tell_listed(found))
 
 
@@ -124,10 +114,8 @@ def show(
     verbose: Verbose = False,
 ) -> None:
     """Show a refused record: payload, position, reasons, batch."""
-    from tidemill.quality import quarantine as refusals
-
-    lake = _reading(pipeline, root, catalog, schema, memory, verbose)
-    found = refusals.shown(lake, record_id)
+    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    found = lake.quarantine.record(record_id)
     print_one(as_json, found, lambda: _tell_shown(found))
 
 
@@ -152,36 +140,13 @@ def replay(
     verbose: Verbose = False,
 ) -> None:
     """Send repaired records through again, once; exit 1 when one would be refused again."""
-    from tidemill.operations import replay as replaying
-    from tidemill.pipeline.connection import open_lake
-
-    definition = load(pipeline)
-    said = _said(file, ids, setting or [])
-    opening = opening_of(Place.resolve(root, catalog, schema), wait, memory, verbose, existing=True)
-    repaired = replaying.from_file(file) if file else []
-    with open_lake(opening, definition, f"tidemill quarantine replay {pipeline}") as lake:
-        if ids is not None:
-            repaired = replaying.by_ids(lake, _ids(ids), said)
-        found = replaying.replay(lake, repaired, opening.clock)
+    fields = _said(file, ids, setting or [])
+    writer, place = f"quarantine replay {pipeline}", (root, catalog, schema)
+    with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
+        found = lake.quarantine.replay(file, ids=_ids(ids or ""), fields=fields)
     print_one(as_json, found, lambda: _tell_replayed(found))
     if found["refused"]:
         raise typer.Exit(1)
-
-
-def _reading(
-    pipeline: str,
-    root: Path | None,
-    catalog: str | None,
-    schema: str | None,
-    memory: str,
-    verbose: bool,
-) -> Any:
-    """Return the pipeline's lake for reading."""
-    from tidemill.pipeline.connection import read_lake
-
-    definition = load(pipeline)
-    place = Place.resolve(root, catalog, schema)
-    return read_lake(opening_of(place, "0s", memory, verbose, existing=True), definition)
 
 
 def _ids(text: str) -> list[str]:

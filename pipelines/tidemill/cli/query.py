@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.options import Catalog, Json, Memory, Root, Schema, Verbose, example, opening_of
+from tidemill.cli.options import Catalog, Json, Memory, Root, Schema, Verbose, example, lake_of
 from tidemill.cli.output.answer import json_of, showing
 from tidemill.cli.output.terminal import print_lines, print_text
-from tidemill.config.pipeline_file import load, shipped
-from tidemill.config.settings import Place
 
 commands = typer.Typer()
 
@@ -59,27 +57,25 @@ def query(
     verbose: Verbose = False,
 ) -> None:
     """Ask SQL of the lake; tables are named plainly. Answer with a table, CSV, JSON or a plot."""
-    from tidemill.query import export, questions
+    from tidemill.query.export import Form, as_csv, drawn, write
 
-    wished = export.Form.wished(form, as_json, output, kind, x, y or (), color)
-    question = questions.asked(sql, file)
-    opening = opening_of(Place.resolve(root, catalog, schema), "0s", memory, verbose, existing=True)
-    definitions = [load(name) for name in ([pipeline] if pipeline else shipped())]
-    answer = questions.ask(opening, definitions, question)
+    wished = Form.wished(form, as_json, output, kind, x, y or (), color)
+    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    answer = lake.answer(sql, question=file)
     columns, rows = answer["columns"], answer["rows"]
     if wished.format == "table":
         showing(False).table(columns, rows)
         return
     if wished.format == "plot":
         title = Path(file).stem.replace("_", " ") if file else ""
-        print_lines([f"wrote {export.drawn(wished, answer, title)}"])
+        print_lines([f"wrote {drawn(wished, answer, title)}"])
         return
     if wished.format == "csv":
-        text = export.as_csv(columns, rows)
+        text = as_csv(columns, rows)
     else:
         text = json_of(answer) + "\n"
     if wished.output:
-        print_lines([f"wrote {export.write(text, wished.output)}"])
+        print_lines([f"wrote {write(text, wished.output)}"])
     elif sys.stdout.isatty():
         print_text(text.replace("\r\n", "\n"))
     else:

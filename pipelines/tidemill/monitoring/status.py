@@ -9,13 +9,15 @@ A frame reads what was committed since the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from tidemill.config.settings import Clock, Place, iso
-from tidemill.lake import batches, lock
+from tidemill.lake import batches, discovery, lock
 from tidemill.lake.batches import BatchRow, Flow
 
 FIRST = 40  # commits of each table that the first frame reads
@@ -94,6 +96,18 @@ def frame(place: Place, watched: Sequence[Watched], clock: Clock) -> Frame:
             {"pipeline": one.flow.pipeline, "queries": list(one.queries(now))} for one in watched
         ],
     }
+
+
+def frames(place: Place, clock: Clock, session: Callable[[], SparkSession]) -> Iterator[Frame]:
+    """Yield a frame whenever one is asked for. A catalog's tables are found through the session,
+    which registers them; a folder's without one."""
+    if place.folder:
+        found = discovery.flows(discovery.Folder(place.folder), place)
+    else:
+        found = discovery.flows(discovery.Schema(session()), place)
+    watched = [Watched(flow) for flow in found]
+    while True:
+        yield frame(place, watched, clock)
 
 
 def totals(found: Frame) -> Mapping[str, int]:

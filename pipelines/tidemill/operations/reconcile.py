@@ -13,6 +13,7 @@ from typing import Any, Literal
 from tidemill.config.settings import iso
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
+from tidemill.features.suggestions import did_you_mean
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
@@ -23,6 +24,7 @@ from tidemill.pipeline.silver import accepted_events
 from tidemill.pipeline.silver import clean as silver
 
 Source = Literal["buckets", "events"]
+SOURCES: tuple[Source, ...] = ("buckets", "events")
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,35 @@ def from_events(
     found = reconcile(lake, view, source="events")
     told = {**vars(found), "from": "events", **done}
     return {**told, "mend": _rebuild(lake, view, pipeline, found)} if found.different else told
+
+
+def check(source: str, version: int | None, repair: bool) -> None:
+    """Refuse what cannot be compared, before anything is read."""
+    if source not in SOURCES:
+        hint = did_you_mean(source, SOURCES)
+        raise UsageError(f"cannot reconcile with {source!r}{hint}", where="--from")
+    if repair and version is not None:
+        raise UsageError("an old version cannot be repaired", where="version", expected="None")
+
+
+def facts(
+    lake: Lake,
+    view: FeatureView,
+    pipeline: str,
+    version: int | None,
+    *,
+    source: str,
+    repair: bool,
+) -> dict[str, Any]:
+    """Return the comparison that is asked for, after a repair of the newest version where that is
+    wanted; `pipeline` is how the user names it."""
+    if version is not None:
+        compared_with: Source = "events" if source == "events" else "buckets"
+        found = vars(reconcile(lake, view, version, source=compared_with))
+        return {**found, "from": "events"} if source == "events" else found
+    if source == "events":
+        return from_events(lake, view, pipeline, repair=repair)
+    return repaired(lake, view) if repair else vars(reconcile(lake, view))
 
 
 def _rebuild(lake: Lake, view: FeatureView, pipeline: str, found: Reconciled) -> str:

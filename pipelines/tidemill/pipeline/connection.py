@@ -73,9 +73,14 @@ def open_lake(opening: Opening, definition: PipelineDefinition, command: str) ->
     """Yield the pipeline's lake for writing, made where it is not there, and held against others;
     refuse one that a rebuild from bronze left half-way."""
     with writing_session(opening, command) as spark:
-        lake = open_for_writing(spark, opening.place, definition)
-        interrupted_rebuilds.refuse_from_bronze(lake)
-        yield lake
+        yield held_lake(spark, opening, definition)
+
+
+def held_lake(spark: SparkSession, opening: Opening, definition: PipelineDefinition) -> Lake:
+    """Return the pipeline's lake as `open_lake` does; the caller holds it already."""
+    lake = open_for_writing(spark, opening.place, definition)
+    interrupted_rebuilds.refuse_from_bronze(lake)
+    return lake
 
 
 @contextmanager
@@ -83,11 +88,31 @@ def open_pipeline(
     opening: Opening, definition: PipelineDefinition, command: str, *, once: bool
 ) -> Iterator[Pipeline]:
     """Yield the pipeline, its source checked before anything is started or made."""
-    source = source_of(definition, opening)
-    source.check(once=once)
+    source = checked_source(opening, definition, once=once)
     with writing_session(opening, command) as spark:
-        lake = open_for_writing(spark, opening.place, definition)
-        yield Pipeline(lake, source, opening.clock, definition.clock)
+        yield held_pipeline(spark, opening, definition, source)
+
+
+def held_pipeline(
+    spark: SparkSession, opening: Opening, definition: PipelineDefinition, source: Source
+) -> Pipeline:
+    """Return the pipeline as `open_pipeline` does; the caller holds the lake, and has checked the
+    source."""
+    lake = open_for_writing(spark, opening.place, definition)
+    return Pipeline(lake, source, opening.clock, definition.clock)
+
+
+def check_existing(opening: Opening) -> None:
+    """Refuse a folder that is no lake, before anything is started."""
+    lakes.check_root(opening.place)
+
+
+def registered(opening: Opening) -> SparkSession:
+    """Return the session with every table of the lake known by its plain name."""
+    lakes.check_root(opening.place)
+    spark = opening.session()
+    lakes.register(spark, opening.place)
+    return spark
 
 
 def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
@@ -135,6 +160,13 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
             lake = lakes.Lake(spark, opening.place, definition, "", "")
             creation.make_views(spark, definition, creation.newest_days(lake, definition))
     return spark
+
+
+def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bool) -> Source:
+    """Return the source that the definition names; InputError where it cannot be read."""
+    source = source_of(definition, opening)
+    source.check(once=once)
+    return source
 
 
 def source_of(definition: PipelineDefinition, opening: Opening) -> Source:

@@ -9,13 +9,27 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark.sql import SparkSession
+
+from tidemill.config.settings import Place
 from tidemill.errors import SetupError
-from tidemill.lake.catalog import Lake
 
 if TYPE_CHECKING:
     import duckdb
+
+
+class Lake(Protocol):
+    """Whose tables are read: where they are, and the session that knows them."""
+
+    @property
+    def place(self) -> Place:
+        """The folder, or the catalog's schema."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
 
 
 def connect(lake: Lake, *names: str) -> duckdb.DuckDBPyConnection:

@@ -58,6 +58,17 @@ def asked(view: FeatureView, words: Sequence[str], feature: str | None = None) -
     return Asked(view, _key_of(view, words), _columns_of(view, feature))
 
 
+def words_of(view: FeatureView, key: Mapping[str, object] | Sequence[object]) -> list[str]:
+    """Return a key's values in the view's order, as text; UsageError for a mapping of other
+    keys."""
+    if isinstance(key, Mapping):
+        if set(key) != set(view.keys):
+            message = f"view {view.name} has other keys, found {', '.join(key) or 'none'}"
+            raise UsageError(message, where="KEY", expected=" ".join(view.keys))
+        key = [key[name] for name in view.keys]
+    return [str(value) for value in key]
+
+
 def explain(lake: Lake, of: Asked, at: datetime | None = None) -> dict[str, Any]:
     """Return what makes one key's features, or one of them, what they are.
 

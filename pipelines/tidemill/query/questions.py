@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import sqlglot
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot.errors import SqlglotError
 
-from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import exact
 from tidemill.errors import UsageError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake import times
+from tidemill.lake.parameters import ask
 from tidemill.lake.statements import FOLDER
-from tidemill.pipeline.connection import Opening, open_for_questions
 
 READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
 WRITES = ("INSERT", "MERGE", "UPDATE", "DELETE")
@@ -83,24 +85,34 @@ def _outer_words(tokens: Sequence[Any]) -> list[str]:
     return words
 
 
-def ask(
-    opening: Opening, definitions: Iterable[PipelineDefinition], question: str
-) -> dict[str, Any]:
-    """Return `{columns, rows}`; times are ISO text in UTC, without a Z where they are no instants.
+def frame(spark: SparkSession, question: str, values: Mapping[str, Any]) -> DataFrame:
+    """Return what the statement yields, `:name` standing for `values[name]`; UsageError where it
+    does not go with the lake's tables. The session knows them by name."""
+    with _explained():
+        asked_for = ask(spark, question, values)
+        asked_for.columns  # noqa: B018  Spark Connect reads the statement only when asked
+        return asked_for
 
-    Every table of the lake is known by its plain name, and the views of those of the pipelines
-    whose tables are there.
-    """
-    from pyspark.errors import AnalysisException, ParseException
 
-    spark = open_for_questions(opening, definitions)
+def answer(spark: SparkSession, question: str) -> dict[str, Any]:
+    """Return `{columns, rows}`; times are ISO text in UTC, without a Z where they are no
+    instants."""
+    asked_for = frame(spark, question, {})
+    with _explained():
+        rows = times.collect(asked_for)
+    return {
+        "columns": asked_for.columns,
+        "rows": [[_plain(value) for value in row] for row in rows],
+    }
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
     try:
-        frame = spark.sql(question)
-        rows = times.collect(frame)
+        yield
     except (AnalysisException, ParseException) as error:
         message = str(error).splitlines()[0]
         raise UsageError(message, where="query", expected="SQL on this lake's tables") from error
-    return {"columns": frame.columns, "rows": [[_plain(value) for value in row] for row in rows]}
 
 
 def _plain(value: Any) -> Any:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Clock, Place
+from tidemill.databricks.bundle import writers
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.named_files import dashboards
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
@@ -32,6 +36,20 @@ class Asked:
     columns: tuple[str, ...] = ()
     wrong: str | None = None
     line: int = 1
+
+
+def check_in_new_lake(bundle: Bundle, root: Path, memory: str, verbose: bool) -> list[Finding]:
+    """Return what is wrong with SQL, asked of an empty lake that is made for it in a new folder."""
+    from tidemill.pipeline.connection import Opening, held_lake
+
+    opening = Opening(Place(root), Clock(), 0.0, memory, verbose)
+    spark = opening.session()
+    for name in writers.pipelines(bundle):
+        held_lake(spark, opening, load(name))
+    findings = check(bundle, spark)
+    spark.sql(f"DROP SCHEMA {spark.catalog.currentDatabase()} CASCADE")
+    spark.catalog.setCurrentDatabase("default")
+    return findings
 
 
 def check(bundle: Bundle, spark: SparkSession) -> list[Finding]:

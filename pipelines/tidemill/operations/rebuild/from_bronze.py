@@ -42,17 +42,24 @@ from tidemill.sources.null_source import Absent
 def rebuild(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[str, Any]:
     """Rebuild the pipeline's lake from bronze; return the totals of `run`, and the new
     generation. The source is not read, and need not be known."""
-    started, stop = time.monotonic(), Stop()
     lakes.check_root(opening.place)
     with writing_session(opening, f"tidemill rebuild {definition.pipeline}") as spark:
-        lake = renew(spark, opening.place, definition)
-        pipeline = Pipeline(lake, Absent(), opening.clock, definition.clock)
-        with stop.on_signals():
-            totals = from_bronze(pipeline, stop, [Callback(tell)])
-        return {
-            **totals.summary(pipeline, time.monotonic() - started),
-            "generation": lake.generation,
-        }
+        return rebuild_held(spark, opening, definition, tell)
+
+
+def rebuild_held(
+    spark: SparkSession, opening: Opening, definition: PipelineDefinition, tell: Tell
+) -> dict[str, Any]:
+    """Rebuild as `rebuild` does; the caller holds the lake."""
+    started, stop = time.monotonic(), Stop()
+    lake = renew(spark, opening.place, definition)
+    pipeline = Pipeline(lake, Absent(), opening.clock, definition.clock)
+    with stop.on_signals():
+        totals = from_bronze(pipeline, stop, [Callback(tell)])
+    return {
+        **totals.summary(pipeline, time.monotonic() - started),
+        "generation": lake.generation,
+    }
 
 
 def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:

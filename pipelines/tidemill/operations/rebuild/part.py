@@ -18,6 +18,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as lakes
@@ -29,30 +31,27 @@ from tidemill.operations.rebuild.new_features import add_features
 from tidemill.operations.rebuild.replacement import replace_buckets
 from tidemill.operations.rebuild.work import Work
 from tidemill.pipeline import batch_log
-from tidemill.pipeline.connection import writing_session
 from tidemill.pipeline.queries import Pipeline, refresh_view
 from tidemill.pipeline.totals import Totals
 
 
-def rebuild(work: Work) -> dict[str, Any]:
-    """Rebuild the part; return the totals of `run`, and the bucket rows written."""
+def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:
+    """Rebuild the part in a lake that the caller holds; return the totals of `run`, and the bucket
+    rows written."""
     started = time.monotonic()
     _refuse_stateful(work.definition)
-    lakes.check_root(work.opening.place)
-    command = f"tidemill rebuild {work.definition.pipeline}"
     for view in work.definition.views:
         backfill_rows.check_part(view, work.wanted.keys)
     for name in work.wanted.views:
         work.definition.view(name)
-    with writing_session(work.opening, command) as spark:
-        lakes.register(spark, work.opening.place)
-        with work.stop.on_signals():
-            lake, rows = add_features(work) if work.wanted.features else replace_buckets(work)
-            _forget_expired(work, lake)
-            pipeline = work.pipeline(lake)
-            _refresh(work, pipeline)
-        found = Totals().summary(pipeline, time.monotonic() - started)
-        return {**found, "buckets": rows}
+    lakes.register(spark, work.opening.place)
+    with work.stop.on_signals():
+        lake, rows = add_features(work) if work.wanted.features else replace_buckets(work)
+        _forget_expired(work, lake)
+        pipeline = work.pipeline(lake)
+        _refresh(work, pipeline)
+    found = Totals().summary(pipeline, time.monotonic() - started)
+    return {**found, "buckets": rows}
 
 
 def _forget_expired(work: Work, lake: Lake) -> None:

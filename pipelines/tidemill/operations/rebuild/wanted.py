@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.lake.provenance import made_of
 
@@ -27,3 +28,25 @@ class Wanted:
         made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
         said = [sorted(made.items()), [dict(key) for key in self.keys], str(self.since)]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+
+
+def wanted(
+    source: str | None,
+    features: Sequence[str],
+    views: Sequence[str],
+    keys: Sequence[Mapping[str, str]],
+    since: datetime | None,
+) -> Wanted | None:
+    """Return the part to rebuild, None for all of it from bronze; UsageError for more than one
+    thing, or none."""
+    words = {"source": source, "features": features, "views": views, "keys, since": keys or since}
+    parts = [word for word, said in words.items() if said]
+    if len(parts) != 1:
+        expected = 'source="bronze", features, views, or keys and since'
+        found = " and ".join(parts) or "nothing"
+        raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
+    if source:
+        if source != "bronze":
+            raise UsageError(f"cannot rebuild from {source!r}", where="source", expected="bronze")
+        return None
+    return Wanted(tuple(features), tuple(views), tuple(keys), since)

@@ -1,0 +1,94 @@
+"""Who may do what to an open lake: reading at any time, writing while the lake is held."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from tidemill.config.pipeline_file import PipelineDefinition, declaring, load, shipped
+from tidemill.errors import UsageError
+from tidemill.pipeline import connection
+from tidemill.pipeline.connection import Opening
+
+if TYPE_CHECKING:
+    from tidemill.lake import catalog
+
+_HELD = "open_lake(..., pipeline=..., write=True) in a with statement"
+
+
+@dataclass
+class Access:
+    """How a lake was opened, and whether it is held.
+
+    `named` is the pipeline as the user names it; `definition` None where none was named: then a
+    view is looked for in the shipped pipelines.
+    """
+
+    opening: Opening
+    definition: PipelineDefinition | None
+    named: str | None
+    write: bool
+    create: bool
+    command: str | None
+    _held: ExitStack | None = None
+    _knows_views: bool = field(default=False)
+
+    def hold(self) -> None:
+        """Take the lake for writing and start the session; without `write` do nothing."""
+        if not self.write:
+            return
+        if self._held is not None:
+            raise UsageError("is held already", where="with", expected="one with statement")
+        if not self.create:
+            connection.check_existing(self.opening)
+        with ExitStack() as held:
+            command = self.command or f"tidemill.open_lake for {self.the_pipeline().pipeline}"
+            held.enter_context(connection.writing_session(self.opening, command))
+            self._held = held.pop_all()
+
+    def release(self) -> None:
+        """Let others write."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
+    def session(self) -> SparkSession:
+        """Return the session, the lake's tables, functions and views known in it by name."""
+        if self._knows_views:
+            return connection.registered(self.opening)
+        definitions = [self.definition] if self.definition else map(load, shipped())
+        spark = connection.open_for_questions(self.opening, definitions)
+        self._knows_views = True
+        return spark
+
+    def the_pipeline(self) -> PipelineDefinition:
+        """Return the pipeline that was named; UsageError where none was."""
+        if self.definition is None:
+            expected = "open_lake(..., pipeline=...): a shipped name, or a YAML file"
+            raise UsageError("names no pipeline", where="open_lake", expected=expected)
+        return self.definition
+
+    def declaring(self, view: str) -> PipelineDefinition:
+        """Return the pipeline that declares the view: the one named, else a shipped one."""
+        if self.definition is None:
+            return declaring(view)
+        self.definition.view(view)
+        return self.definition
+
+    def reader(self, definition: PipelineDefinition | None = None) -> catalog.Lake:
+        """Return a pipeline's lake for reading, checked against what is declared."""
+        return connection.read_lake(self.opening, definition or self.the_pipeline())
+
+    def holder(self, action: str) -> SparkSession:
+        """Return the session that may write; UsageError where the lake is not held."""
+        if self._held is None:
+            found = "is not held: its with statement is missing" if self.write else "only reads"
+            raise UsageError(f"the lake {found}", where=action, expected=_HELD)
+        return self.opening.session()
+
+    def writer(self, action: str) -> catalog.Lake:
+        """Return the pipeline's lake for writing, its missing tables made."""
+        return connection.held_lake(self.holder(action), self.opening, self.the_pipeline())

@@ -1,0 +1,36 @@
+"""A run of an open pipeline: an unfinished rebuild, then its queries, with those who are told."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tidemill.monitoring.prometheus import Exporter
+from tidemill.operations.rebuild import from_bronze
+from tidemill.operations.schedule import MaintenanceSchedule
+from tidemill.pipeline import runner
+from tidemill.pipeline.observer import Callback, Observer, Tell
+from tidemill.pipeline.queries import Pipeline
+
+
+def run(
+    pipeline: Pipeline,
+    tell: Tell,
+    *,
+    once: bool,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+) -> dict[str, Any]:
+    """Run the pipeline, once over everything that is there or until it is stopped; return the
+    totals. Metrics are served where there is a port."""
+    started, stop = time.monotonic(), runner.Stop()
+    name = pipeline.definition.pipeline
+    exporter = Exporter(name, pipeline.clock, metrics_port, metrics_host)
+    observers: list[Observer] = [exporter, Callback(tell)]
+    with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
+        totals = from_bronze.finished(pipeline, stop, observers)
+        if once:
+            runner.run_once(pipeline, stop, observers, totals)
+        else:
+            runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
+        return totals.summary(pipeline, time.monotonic() - started)

@@ -1,0 +1,311 @@
+"""A lake as programs use it: a notebook, a job, a test and the command line.
+
+    open_lake(root) ──► Lake ── reads ──► DataFrame (rows), dict (facts, as --json prints them)
+                         └───── writes, in `with open_lake(..., write=True)`
+
+Each call sees the lake as it stands then. Times come in UTC, and go in with a zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.api.holding import Access
+from tidemill.api.moments import moment
+from tidemill.api.observed_run import run
+from tidemill.api.refused_records import Quarantine
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import Clock, Place
+from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.features.suggestions import did_you_mean
+from tidemill.operations import maintenance, planned_changes
+from tidemill.operations import reconcile as reconciling
+from tidemill.operations.rebuild import from_bronze, part
+from tidemill.operations.rebuild.wanted import wanted
+from tidemill.operations.rebuild.work import Work
+from tidemill.pipeline import connection, on_demand
+from tidemill.pipeline.observer import Tell as OnBatch
+from tidemill.query import describe, duckdb_tables, gold_history, questions
+from tidemill.query import explain as explaining
+from tidemill.query.gold_history import GoldVersion, Status
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tidemill.lake import catalog
+
+Facts = dict[str, Any]
+Moment = datetime | str
+LOCALHOST = "127.0.0.1"
+
+
+def ignore(_: object) -> None:
+    """Take notice of nothing."""
+
+
+class Lake:
+    """An open lake, as `open_lake` returns it.
+
+    What returns a dict returns what the command of the same name prints with --json. A view or a
+    table that the lake does not have is refused with the names that are near.
+    """
+
+    def __init__(self, access: Access):
+        """Take what `open_lake` has checked."""
+        self._access = access
+
+    def __enter__(self) -> Lake:
+        """Hold the lake for writing, where it was opened so; LockedError while another does."""
+        self._access.hold()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let others write."""
+        self._access.release()
+
+    @property
+    def place(self) -> Place:
+        """Where the lake is."""
+        return self._access.opening.place
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is for this lake."""
+        return self._access.opening.clock
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, with the lake's schema as the current one."""
+        return self._access.session()
+
+    @property
+    def pipeline(self) -> PipelineDefinition:
+        """The pipeline that the lake was opened with; UsageError where none was named."""
+        return self._access.the_pipeline()
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The refused records."""
+        return Quarantine(self._access)
+
+    def view(self, name: str) -> FeatureView:
+        """Return a feature view as its pipeline declares it."""
+        return self._access.declaring(name).view(name)
+
+    def table(self, name: str, version: int | None = None) -> DataFrame:
+        """Return the rows of a table or view of the lake, at a version of a table if given."""
+        spark = self.spark
+        if not spark.catalog.tableExists(name):
+            hint = did_you_mean(name, [table.name for table in spark.catalog.listTables()])
+            raise UsageError(f"has no table {name!r}{hint}", where=str(self.place))
+        reader = spark.read if version is None else spark.read.option("versionAsOf", version)
+        return reader.table(name)
+
+    def sql(self, text: str, values: Mapping[str, Any] | None = None) -> DataFrame:
+        """Return what one statement yields that only reads; `:name` stands for `values[name]`.
+
+        Tables are named plainly. UsageError for a statement that writes, or that Spark refuses.
+        """
+        return questions.frame(self.spark, questions.read_only(text), values or {})
+
+    def query(self, question: str) -> DataFrame:
+        """Return the answer to a question of `sql/adhoc`, such as `trending`, or to a file's."""
+        text = questions.asked(None, question)
+        return questions.frame(self.spark, text, {})
+
+    def answer(self, sql: str | None = None, *, question: str | None = None) -> Facts:
+        """Return `{columns, rows}` of one statement or question as JSON holds them, times as
+        text."""
+        text = questions.asked(sql, question)
+        return questions.answer(self.spark, text)
+
+    def status(self, view: str) -> Status:
+        """Return how far the view's gold table is, by its own ledger."""
+        lake, declared = self._reading(view)
+        return gold_history.status(lake, declared, self.clock)
+
+    def history(self, view: str) -> list[GoldVersion]:
+        """Return the versions of gold that refreshes committed, newest first, as far as the log
+        reaches."""
+        return gold_history.versions(*self._reading(view))
+
+    def features(self, view: str, at: Moment | None = None) -> DataFrame:
+        """Return the view's gold table, as it is or as it was as of a time.
+
+        That is the version with the latest as_of at or before `at`, the last one of them: what
+        came later is not in it. UsageError for a time after gold's as_of, before the first refresh
+        or without a zone; LakeError for one that Delta's history no longer reaches.
+        """
+        if at is None:
+            lake, declared = self._reading(view)
+            return lake.spark.table(f"{declared.name}_features")
+        time_asked = moment(at, "at")
+        return gold_history.rows_at(*self._reading(view), time_asked)
+
+    def describe(self, view: str) -> Facts:
+        """Return a view's features and tables, how fresh gold is, and what the newest ledgers
+        say."""
+        return describe.describe(*self._reading(view), self.clock)
+
+    def explain(
+        self,
+        view: str,
+        key: Sequence[object] | Mapping[str, object] | None = None,
+        /,
+        *,
+        feature: str | None = None,
+        at: Moment | None = None,
+        **keys: object,
+    ) -> Facts:
+        """Return why a key's features, or one of them, have their values: windows, buckets, events.
+
+        The key is `profile_id="p", gti="t"`, or its values in the view's order. `at` is another
+        time, the end of a bucket: recomputed then from the buckets.
+        """
+        declared = self.view(view)
+        words = explaining.words_of(declared, keys if key is None else key)
+        asked = explaining.asked(declared, words, feature)
+        time_asked = moment(at, "at") if at is not None else None
+        return explaining.explain(self._reading(view)[0], asked, time_asked)
+
+    def reconcile(
+        self,
+        view: str,
+        version: int | None = None,
+        *,
+        source: str = "buckets",
+        repair: bool = False,
+    ) -> Facts:
+        """Return how many keys of gold, at a version or now, differ from the recompute.
+
+        From the buckets or from the accepted events. `repair` recomputes what is different, and
+        needs `write=True`.
+        """
+        reconciling.check(source, version, repair)
+        lake, declared = self._reading(view)
+        if repair:
+            lake = self._access.writer("reconcile")
+        named = self._access.named or lake.pipeline.pipeline
+        return reconciling.facts(lake, declared, named, version, source=source, repair=repair)
+
+    def duckdb(self, *tables: str) -> duckdb.DuckDBPyConnection:
+        """Return a DuckDB connection that knows these tables, as they stand, without Spark."""
+        return duckdb_tables.connect(self, *tables)
+
+    def changes(self, table: str, since: int) -> Any:
+        """Return a table's change data feed since a version, in Arrow."""
+        return duckdb_tables.changes(self, table, since)
+
+    def frames(self) -> Iterator[Facts]:
+        """Yield where every query of every pipeline stands, each time one asks: what `top` shows.
+        A folder's logs are read without Spark."""
+        from tidemill.monitoring import status
+
+        return status.frames(self.place, self.clock, lambda: self.spark)
+
+    def report(self, output: str | Path, days: int = 7) -> Facts:
+        """Write one page on the pipeline's last days; return its numbers, and `output`."""
+        from tidemill.monitoring.report import measurements, page
+
+        page.check(Path(output))
+        found = measurements.report(self._access.reader(), self.clock, days)
+        return {**found, "output": str(page.write(found, Path(output)))}
+
+    def check(self, docs: str | Path | None = None) -> Facts:
+        """Check the pipeline's tables against its quality file; return `ok` and each check. Keeps
+        what it found in `tidemill_quality`, and writes Data Docs; needs no `write`."""
+        from tidemill.quality.expectations import gx
+        from tidemill.quality.gate import gate
+
+        gx()
+        folder = Path(docs) if docs is not None else None
+        return gate(self._access.reader(), self.clock, folder, self._access.opening.wait)
+
+    def plan(self) -> list[Facts]:
+        """Return how each view differs from its tables, and the command that settles it. Changes
+        nothing."""
+        access = self._access
+        return planned_changes.plan(access.opening, access.the_pipeline(), access.named)
+
+    def check_source(self, *, once: bool) -> None:
+        """Raise InputError where the pipeline's source cannot be read; nothing is started."""
+        connection.checked_source(self._access.opening, self._access.the_pipeline(), once=once)
+
+    def run_once(
+        self,
+        on_batch: OnBatch = ignore,
+        *,
+        metrics_port: int | None = None,
+        metrics_host: str = LOCALHOST,
+    ) -> Facts:
+        """Bring everything that is in the source through to gold; return the totals. `on_batch` is
+        called with what batches did. Needs `write=True`, as all that follows."""
+        return self._run(on_batch, metrics_port, metrics_host, once=True)
+
+    def run(
+        self,
+        on_batch: OnBatch = ignore,
+        *,
+        metrics_port: int | None = None,
+        metrics_host: str = LOCALHOST,
+    ) -> Facts:
+        """Run the pipeline until Ctrl-C or SIGTERM, maintained as it says; return the totals."""
+        return self._run(on_batch, metrics_port, metrics_host, once=False)
+
+    def _run(self, on_batch: OnBatch, port: int | None, host: str, *, once: bool) -> Facts:
+        spark, definition = self._access.holder("run"), self._access.the_pipeline()
+        opening = self._access.opening
+        source = connection.checked_source(opening, definition, once=once)
+        pipeline = connection.held_pipeline(spark, opening, definition, source)
+        return run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
+
+    def refresh(self, as_of: Moment | None = None) -> list[Facts]:
+        """Bring each view's gold to a time, the clock's by default, in one commit each."""
+        time_asked = moment(as_of, "as_of") if as_of is not None else None
+        return on_demand.refresh(self._access.writer("refresh"), self.clock, time_asked)
+
+    def rebuild(
+        self,
+        source: str | None = None,
+        *,
+        features: Sequence[str] = (),
+        views: Sequence[str] = (),
+        keys: Sequence[Mapping[str, str]] = (),
+        since: Moment | None = None,
+        on_step: Callable[[str], None] = ignore,
+        on_batch: OnBatch = ignore,
+    ) -> Facts:
+        """Make tables again, and bring gold to them in one commit; return the totals.
+
+        All silver tables with `source="bronze"`; otherwise a part of the buckets from the events:
+        of some features, of some views, or of some keys and from a time on.
+        """
+        time_asked = moment(since, "since") if since is not None else None
+        part_asked = wanted(source, features, views, keys, time_asked)
+        spark, opening = self._access.holder("rebuild"), self._access.opening
+        definition = self._access.the_pipeline()
+        if part_asked is None:
+            return from_bronze.rebuild_held(spark, opening, definition, on_batch)
+        return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
+
+    def maintain(
+        self, *, dry_run: bool = False, on_step: Callable[[maintenance.Done], None] = ignore
+    ) -> list[Facts]:
+        """Keep the lake small and quick, changing no feature; return each step, its reason and what
+        came of it. With `dry_run` only say what there is to do, which needs no `write`."""
+        if dry_run:
+            steps = maintenance.plan(self._access.reader(), self.clock)
+            return [{"table": s.table, "action": s.action, "reason": s.reason} for s in steps]
+        lake = self._access.writer("maintain")
+        planned = maintenance.plan(lake, self.clock)
+        return [vars(done) for done in maintenance.maintain(lake, planned, on_step)]
+
+    def _reading(self, view: str) -> tuple[catalog.Lake, FeatureView]:
+        definition = self._access.declaring(view)
+        return self._access.reader(definition), definition.view(view)

@@ -1,0 +1,27 @@
+"""How declared views differ from the tables of a lake, and which commands settle it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.lake.integrity import interrupted_rebuilds
+from tidemill.pipeline.connection import Opening, changes_as_found
+
+
+def plan(
+    opening: Opening, definition: PipelineDefinition, named: str | None
+) -> list[dict[str, Any]]:
+    """Return for each view `{view, kind, why, ..., way, unfinished}`; nothing is made or settled.
+    The commands name the pipeline as the user does."""
+    changes = changes_as_found(opening, definition)
+    return [
+        {
+            **vars(change),
+            "way": change.way(named or definition.pipeline),
+            "unfinished": interrupted_rebuilds.of_view(opening.session(), view)
+            if change.kind != "views"
+            else [],
+        }
+        for change, view in zip(changes, definition.views, strict=True)
+    ]
