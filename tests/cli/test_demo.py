@@ -38,26 +38,27 @@ def feature(batch: int, events: int) -> BatchRow:
 def test_a_batch_comes_when_there_is_room_for_it(source: Generator) -> None:
     """The second when the first is through, and from then on one ahead."""
     first, second, third = (source.before(m) - source.before(m - 10) for m in (10, 20, 30))
-    tide, rows = Tide(source), []
+    tide = Tide(source)
     assert source.available() == 10
-    rows += [clean(0, first, first - 1)]
-    assert not tide.is_out(rows)
+    tide.on_batch([clean(0, first, first - 1)])
+    assert not tide.has_enough
     assert source.available() == 10
-    rows += [feature(0, first - 1)]
-    assert not tide.is_out(rows)
+    tide.on_batch([feature(0, first - 1)])
+    assert not tide.has_enough
     assert source.available() == 20
-    assert not tide.is_out(rows)
+    tide.on_batch([clean(1, second, second)])
     assert source.available() == 30
-    rows += [clean(1, second, second), clean(2, third, 0)]
-    assert not tide.is_out(rows)
-    rows += [feature(1, second)]
-    assert tide.is_out(rows)
+    tide.on_batch([clean(2, third, 0)])
+    assert not tide.has_enough
+    tide.on_batch([feature(1, second)])
+    assert tide.has_enough
 
 
 def test_a_batch_that_is_refused_whole_is_through(source: Generator) -> None:
     """No event reaches feature, and the next batch comes nevertheless."""
     tide = Tide(source)
-    assert not tide.is_out([clean(0, source.before(10), 0)])
+    tide.on_batch([clean(0, source.before(10), 0)])
+    assert not tide.has_enough
     assert source.available() == 20
 
 
