@@ -92,8 +92,10 @@ def expired(lake: Lake, table: Table, recorded: Versions) -> Expired | None:
     names = sorted(path.name for path in folder.iterdir())
     need = min(_needs(lake, table, recorded, folder, names, kept), key=lambda each: each.version)
     first = _checkpoint(folder, names, need.version)
-    found = tuple(folder / name for name in names if (_version(name) or first) < first)
-    return Expired(tuple(sorted(found, key=_age)), first, need) if found else None
+    dated = ((_version(name), name) for name in names)
+    found = sorted((version, name) for version, name in dated if 0 <= version < first)
+    files = tuple(folder / name for _, name in found)
+    return Expired(files, first, need) if files else None
 
 
 def remove(lake: Lake, table: Table) -> int:
@@ -144,7 +146,7 @@ def _recent(folder: Path, names: list[str], kept: timedelta) -> Need:
     since = (datetime.now(timezone.utc) - kept).timestamp()
     place = bisect_left(commits, since, key=lambda name: (folder / name).stat().st_mtime)
     first = _version(commits[min(place, len(commits) - 1)]) if commits else 0
-    return Need(first or 0, "the retention")
+    return Need(first, "the retention")
 
 
 def _of_reader(lake: Lake, table: Table) -> Iterator[Need]:
@@ -217,10 +219,7 @@ def _checkpoint(folder: Path, names: list[str], needed: int) -> int:
     return max((version for version, missing in parts.items() if missing <= 0), default=0)
 
 
-def _version(name: str) -> int | None:
+def _version(name: str) -> int:
+    """Return the version that a file of the log is of, -1 for a file of none."""
     found = _OF_VERSION.match(name)
-    return int(found[1]) if found else None
-
-
-def _age(path: Path) -> tuple[int, str]:
-    return _version(path.name) or 0, path.name
+    return int(found[1]) if found else -1
