@@ -115,17 +115,18 @@ def test_the_log_is_cut_where_the_slowest_reader_stands(aged: Aged, spark: Spark
     with writing(aged) as pipeline:
         lake = pipeline.lake
         rows = {table: counts(spark, table, before[table]) for table in TABLES}
-        reader = {q: lake.checkpoint(q).read_to() or 0 for q in ("clean", "feature")}
+        checkpoint = lake.checkpoint("clean")
+        read_again = checkpoint.read_to(checkpoint.finished() - 1) or 0  # by a query that starts
         gold = ledger.commits(spark, "engagement_features", 1)[0]
         assert gold.ledger is not None
         needed = {
-            "engagement_bronze": reader["clean"],
+            "engagement_bronze": read_again,
             "engagement_quarantine": newest_ledger(aged, "engagement_quarantine"),
             "engagement_events": newest_ledger(aged, "engagement_events"),
             "engagement_buckets": int(gold.ledger["buckets"]),
             "engagement_features": gold.version,
         }
-        assert needed["engagement_bronze"] == before["engagement_bronze"][-2], "clean lags"
+        assert needed["engagement_bronze"] < before["engagement_bronze"][-2], "clean lags"
         done = shorten(pipeline)
         for table in TABLES:
             kept = aged.versions(table)

@@ -150,17 +150,23 @@ def _recent(folder: Path, names: list[str], kept: timedelta) -> Need:
 
 
 def _of_reader(lake: Lake, table: Table) -> Iterator[Need]:
-    """Yield the version from which the query that follows the table reads on; of one that was
-    stopped in its first batch, from which it began."""
+    """Yield the versions from which the query that follows the table reads.
+
+    A query that starts asks for its newest batch again, also where it had finished it: it needs the
+    offset before that, and of its first batch the version before its end.
+    """
     query = readers(lake).get(table.name)
     if query is None:
         return
     checkpoint = lake.checkpoint(query)
-    batches = [checkpoint.finished() if checkpoint.finished() >= 0 else checkpoint.planned()]
+    newest = checkpoint.planned()
+    versions = [checkpoint.read_to(newest - 1) if newest > 0 else checkpoint.read_to(newest)]
+    if newest == 0 and versions[0]:
+        versions[0] -= 1
     if query == "feature":  # gold is compared with the events that its batch had read
-        batches += [lake.gold_state(view).batch for view in lake.pipeline.views]
-    for batch in batches:
-        if (version := checkpoint.read_to(batch)) is not None:
+        versions += [checkpoint.read_to(lake.gold_state(v).batch) for v in lake.pipeline.views]
+    for version in versions:
+        if version is not None:
             yield Need(version, f"the query {query} has read no further")
 
 
