@@ -92,8 +92,10 @@ def expired(lake: Lake, table: Table, recorded: Versions) -> Expired | None:
     names = sorted(path.name for path in folder.iterdir())
     need = min(_needs(lake, table, recorded, folder, names, kept), key=lambda each: each.version)
     first = _checkpoint(folder, names, need.version)
-    found = tuple(folder / name for name in names if (_version(name) or first) < first)
-    return Expired(tuple(sorted(found, key=_age)), first, need) if found else None
+    dated = ((_version(name), name) for name in names)
+    found = sorted((version, name) for version, name in dated if 0 <= version < first)
+    files = tuple(folder / name for _, name in found)
+    return Expired(files, first, need) if files else None
 
 
 def remove(lake: Lake, table: Table) -> int:
@@ -144,21 +146,27 @@ def _recent(folder: Path, names: list[str], kept: timedelta) -> Need:
     since = (datetime.now(timezone.utc) - kept).timestamp()
     place = bisect_left(commits, since, key=lambda name: (folder / name).stat().st_mtime)
     first = _version(commits[min(place, len(commits) - 1)]) if commits else 0
-    return Need(first or 0, "the retention")
+    return Need(first, "the retention")
 
 
 def _of_reader(lake: Lake, table: Table) -> Iterator[Need]:
-    """Yield the version from which the query that follows the table reads on; of one that was
-    stopped in its first batch, from which it began."""
+    """Yield the versions from which the query that follows the table reads.
+
+    A query that starts asks for its newest batch again, also where it had finished it: it needs the
+    offset before that, and of its first batch the version before its end.
+    """
     query = readers(lake).get(table.name)
     if query is None:
         return
     checkpoint = lake.checkpoint(query)
-    batches = [checkpoint.finished() if checkpoint.finished() >= 0 else checkpoint.planned()]
+    newest = checkpoint.planned()
+    versions = [checkpoint.read_to(newest - 1) if newest > 0 else checkpoint.read_to(newest)]
+    if newest == 0 and versions[0]:
+        versions[0] -= 1
     if query == "feature":  # gold is compared with the events that its batch had read
-        batches += [lake.gold_state(view).batch for view in lake.pipeline.views]
-    for batch in batches:
-        if (version := checkpoint.read_to(batch)) is not None:
+        versions += [checkpoint.read_to(lake.gold_state(v).batch) for v in lake.pipeline.views]
+    for version in versions:
+        if version is not None:
             yield Need(version, f"the query {query} has read no further")
 
 
@@ -217,10 +225,7 @@ def _checkpoint(folder: Path, names: list[str], needed: int) -> int:
     return max((version for version, missing in parts.items() if missing <= 0), default=0)
 
 
-def _version(name: str) -> int | None:
+def _version(name: str) -> int:
+    """Return the version that a file of the log is of, -1 for a file of none."""
     found = _OF_VERSION.match(name)
-    return int(found[1]) if found else None
-
-
-def _age(path: Path) -> tuple[int, str]:
-    return _version(path.name) or 0, path.name
+    return int(found[1]) if found else -1
