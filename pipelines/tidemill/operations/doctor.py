@@ -42,10 +42,10 @@ def checks(root: Path) -> list[Check]:
 
 
 def _python() -> Check:
-    found = ".".join(str(part) for part in sys.version_info[:3])
+    version = ".".join(str(part) for part in sys.version_info[:3])
     expected = "Python {}.{} or newer".format(*PYTHON)
     ok = sys.version_info >= PYTHON
-    return Check("python", ok, found, expected, "" if ok else f"install {expected}")
+    return Check("python", ok, version, expected, "" if ok else f"install {expected}")
 
 
 def _jars(cache: Path) -> Check:
@@ -89,8 +89,8 @@ def _writable(root: Path) -> Check:
         with tempfile.TemporaryFile(dir=parent):
             return Check("folder", True, f"{parent} can be written", expected)
     except OSError as error:
-        found = f"{parent} cannot be written ({error.strerror})"
-        return Check("folder", False, found, expected, "choose another folder with --root")
+        problem = f"{parent} cannot be written ({error.strerror})"
+        return Check("folder", False, problem, expected, "choose another folder with --root")
 
 
 def _disk(root: Path) -> Check:

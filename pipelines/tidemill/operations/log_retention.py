@@ -93,8 +93,8 @@ def expired(lake: Lake, table: Table, recorded: Versions) -> Expired | None:
     need = min(_needs(lake, table, recorded, folder, names, kept), key=lambda each: each.version)
     first = _checkpoint(folder, names, need.version)
     dated = ((_version(name), name) for name in names)
-    found = sorted((version, name) for version, name in dated if 0 <= version < first)
-    files = tuple(folder / name for _, name in found)
+    paths = sorted((version, name) for version, name in dated if 0 <= version < first)
+    files = tuple(folder / name for _, name in paths)
     return Expired(files, first, need) if files else None
 
 
@@ -104,15 +104,15 @@ def remove(lake: Lake, table: Table) -> int:
     What a bucket table of an early version says in its log alone is written to its properties
     first. Stopped half-way, the oldest versions are gone and the rest is whole.
     """
-    found = expired(lake, table, batch_log.recorded(lake))
-    if found is None:
+    removal = expired(lake, table, batch_log.recorded(lake))
+    if removal is None:
         return 0
     for view in lake.pipeline.views:
         if table.name == tables.buckets(view).name:
             expired_before.keep(lake.spark, view, properties(lake.spark, table.name))
-    for path in found.files:
+    for path in removal.files:
         path.unlink(missing_ok=True)
-    return len(found.files)
+    return len(removal.files)
 
 
 # -- what is needed ------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def _newest_told(lake: Lake, table: Table) -> Commit | None:
 
 def _newest(lake: Lake, table: Table, wanted: Callable[[Commit], bool]) -> Commit | None:
     for limit in (ledger.RECENT, None):
-        if found := next(filter(wanted, lake.commits(table.name, limit)), None):
-            return found
+        if commit := next(filter(wanted, lake.commits(table.name, limit)), None):
+            return commit
     return None
 
 
@@ -199,14 +199,14 @@ def _of_buckets(lake: Lake, view: FeatureView, recorded: Versions) -> Iterator[N
         yield Need(0, "tidemill_batches tells nothing of it")
         return
     back = lake.commits(gold, lake.commits(gold, 1)[0].version - recorded[gold] + 1)
-    told = [("gold", lake.gold_state(view).ledger), ("tidemill_batches", back[-1].ledger)]
+    ledgers = [("gold", lake.gold_state(view).ledger), ("tidemill_batches", back[-1].ledger)]
     if hour_buckets.useful(view) and lake.has(tables.hours(view).name):
         append = ledger.newest_append(lake, tables.hours(view).name, lake.generation)
-        told.append(("hours", append.ledger if append else None))
+        ledgers.append(("hours", append.ledger if append else None))
     if lake.pipeline.engine == "stateful":
         append = ledger.newest_append(lake, tables.arrivals(view).name, lake.generation)
-        told.append(("arrivals", append.ledger if append else None))
-    for reader, said in told:
+        ledgers.append(("arrivals", append.ledger if append else None))
+    for reader, said in ledgers:
         if said is not None and "buckets" in said:
             yield Need(int(said["buckets"]), f"{reader} was made of it")
 
@@ -220,12 +220,12 @@ def _checkpoint(folder: Path, names: list[str], needed: int) -> int:
     newest = min(needed, ledger.last_checkpoint(folder))
     parts: dict[int, int] = {}
     for name in names:
-        if (found := _CHECKPOINT.fullmatch(name)) and int(found[1]) <= newest:
-            parts[int(found[1])] = parts.get(int(found[1]), int(found[2] or 1)) - 1
+        if (match := _CHECKPOINT.fullmatch(name)) and int(match[1]) <= newest:
+            parts[int(match[1])] = parts.get(int(match[1]), int(match[2] or 1)) - 1
     return max((version for version, missing in parts.items() if missing <= 0), default=0)
 
 
 def _version(name: str) -> int:
     """Return the version that a file of the log is of, -1 for a file of none."""
-    found = _OF_VERSION.match(name)
-    return int(found[1]) if found else -1
+    match = _OF_VERSION.match(name)
+    return int(match[1]) if match else -1

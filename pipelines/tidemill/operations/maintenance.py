@@ -93,18 +93,18 @@ def plan(lake: Lake, clock: Clock, actions: Sequence[str] = ACTIONS) -> list[Ste
     the machine's clock, so that a replay of old events loses nothing, nor does a refresh to a time
     far ahead.
     """
-    found: list[Step] = []
+    steps: list[Step] = []
     for view in lake.pipeline.views:
         as_of = lake.gold_state(view).as_of
-        found += _hours(lake, view) if "hours" in actions else []
+        steps += _hours(lake, view) if "hours" in actions else []
         if as_of:
-            found += _expire(lake, view) if "expire" in actions else []
-            found += _arrived(lake, view) if "expire" in actions else []
-            found += _empty(lake, view, as_of) if "empty" in actions else []
+            steps += _expire(lake, view) if "expire" in actions else []
+            steps += _arrived(lake, view) if "expire" in actions else []
+            steps += _empty(lake, view, as_of) if "empty" in actions else []
     of_tables = {"optimize": _optimize, "vacuum": _vacuum, "log": _log, "tidy": _tidy}
     for action, planned in of_tables.items():
-        found += planned(lake, clock) if action in actions else []
-    return found
+        steps += planned(lake, clock) if action in actions else []
+    return steps
 
 
 def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) -> list[Done]:
@@ -162,10 +162,10 @@ def _hours(lake: Lake, view: FeatureView) -> Iterator[Step]:
     if not hour_buckets.useful(view):
         return
     buckets = silver.bucketed(lake, view)
-    there = hour_buckets.hours_state(lake, view, buckets.commits)
-    new = buckets.batch - there.batch
-    if there.recompute_reason:
-        reason = f"made again: {there.recompute_reason}"
+    hours = hour_buckets.hours_state(lake, view, buckets.commits)
+    new = buckets.batch - hours.batch
+    if hours.recompute_reason:
+        reason = f"made again: {hours.recompute_reason}"
     elif new:
         reason = f"the buckets of {_many(new, 'batch', 'batches')} to add up"
     else:
@@ -211,12 +211,12 @@ def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
     rows = lake.spark.table(table.name).where(F.col("batch") < batch).count()
 
     def run() -> str:
-        told = {
+        ledger_fields = {
             "generation": lake.generation,
             "batch": batch,
             ledger.UPKEEP: f"removed what was merged before batch {batch}",
         }
-        with writer.carrying(lake.spark, told):
+        with writer.carrying(lake.spark, ledger_fields):
             lake.spark.sql(f"DELETE FROM {table.name} WHERE batch < {batch}")
         return f"{_many(rows, 'row')} removed"
 
@@ -231,12 +231,12 @@ def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: da
         expired_before.note(
             lake.spark, view, before
         )  # first: dying here, it says too much, never too little
-    told = {
+    ledger_fields = {
         "generation": lake.generation,
         "batch": silver.bucketed(lake, view).batch,
         ledger.UPKEEP: f"{expired_before.WORDS}{iso(before)}",
     }
-    with writer.carrying(lake.spark, told):
+    with writer.carrying(lake.spark, ledger_fields):
         sql = f"DELETE FROM {table.name} WHERE {column} < :before"
         ask(lake.spark, sql, {"before": limit})
     return f"removed what is before {iso(before)}"
@@ -336,10 +336,10 @@ def _file_count(lake: Lake, table: Table) -> int:
 
 
 def _optimized(lake: Lake, sql: str) -> str:
-    told = (
+    metrics = (
         lake.spark.sql(sql).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()[0]
     )
-    return f"{_many(told[0], 'file')} became {told[1]:,}"
+    return f"{_many(metrics[0], 'file')} became {metrics[1]:,}"
 
 
 def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
@@ -417,8 +417,8 @@ def _files(lake: Lake, table: Table, below: int | None = None) -> Mapping[str, i
     names = lake.spark.table(table.name).inputFiles()
     if below is not None and lake.place.folder:
         names = [name for name in names if _bytes(name) < below]
-    found = (value.search(unquote(unquote(name))) for name in names)
-    return Counter(each[1] for each in found if each)
+    matches = (value.search(unquote(unquote(name))) for name in names)
+    return Counter(each[1] for each in matches if each)
 
 
 def _bytes(name: str) -> int:

@@ -51,14 +51,14 @@ def reconcile(
     """
     name = tables.features(view).name
     if version is None:
-        there = lake.gold_state(view)
-        told, at = there.ledger, there.version
+        state = lake.gold_state(view)
+        ledger_fields, at = state.ledger, state.version
     else:
-        told, at = _ledger_of(lake, name, version), version
-    if told is None:
+        ledger_fields, at = _ledger_of(lake, name, version), version
+    if ledger_fields is None:
         left = lake.spark.read.option("versionAsOf", at).table(name).count()
         return Reconciled(view.name, None, -1, at, left, left)
-    as_of, batch = ledger.instant(told["as_of"]), int(told["batch"])
+    as_of, batch = ledger.instant(ledger_fields["as_of"]), int(ledger_fields["batch"])
     if source == "events":
         keys, different = accepted_events.compare(lake, view, at, as_of, batch)
     else:
@@ -79,10 +79,12 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     before = reconcile(lake, view)
     if not before.different and not lake.gold_state(view).recompute_reason:
         return {**vars(before), "repaired": 0}
-    there = silver.bucketed(lake, view)
-    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(there, view)
-    batch = before.batch if before.as_of else there.batch
-    done = gold.refresh(lake, view, as_of=as_of, batch=batch, buckets=there.commits, force="repair")
+    buckets = silver.bucketed(lake, view)
+    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(buckets, view)
+    batch = before.batch if before.as_of else buckets.batch
+    done = gold.refresh(
+        lake, view, as_of=as_of, batch=batch, buckets=buckets.commits, force="repair"
+    )
     batch_log.record(lake)
     return {**vars(reconcile(lake, view)), "repaired": done.keys_changed}
 
@@ -94,9 +96,13 @@ def from_events(
     wanted. Where they differ then, the buckets are wrong, and `mend` is the command that makes them
     again; `pipeline` is how the user names it."""
     done = {"repaired": repaired(lake, view)["repaired"]} if repair else {}
-    found = reconcile(lake, view, source="events")
-    told = {**vars(found), "from": "events", **done}
-    return {**told, "mend": _rebuild(lake, view, pipeline, found)} if found.different else told
+    comparison = reconcile(lake, view, source="events")
+    result = {**vars(comparison), "from": "events", **done}
+    return (
+        {**result, "mend": _rebuild(lake, view, pipeline, comparison)}
+        if comparison.different
+        else result
+    )
 
 
 def check(source: str, version: int | None, repair: bool) -> None:
@@ -121,17 +127,17 @@ def facts(
     wanted; `pipeline` is how the user names it."""
     if version is not None:
         compared_with: Source = "events" if source == "events" else "buckets"
-        found = vars(reconcile(lake, view, version, source=compared_with))
-        return {**found, "from": "events"} if source == "events" else found
+        comparison = vars(reconcile(lake, view, version, source=compared_with))
+        return {**comparison, "from": "events"} if source == "events" else comparison
     if source == "events":
         return from_events(lake, view, pipeline, repair=repair)
     return repaired(lake, view) if repair else vars(reconcile(lake, view))
 
 
-def _rebuild(lake: Lake, view: FeatureView, pipeline: str, found: Reconciled) -> str:
-    if lake.pipeline.engine == "stateful" or found.as_of is None:
+def _rebuild(lake: Lake, view: FeatureView, pipeline: str, comparison: Reconciled) -> str:
+    if lake.pipeline.engine == "stateful" or comparison.as_of is None:
         return f"tidemill rebuild {pipeline} --from bronze"
-    since = (ledger.instant(found.as_of) - view.horizon).replace(minute=0, second=0)
+    since = (ledger.instant(comparison.as_of) - view.horizon).replace(minute=0, second=0)
     return f"tidemill rebuild {pipeline} --since {since:%Y-%m-%dT%H:%M}"
 
 

@@ -55,9 +55,9 @@ def from_file(path: Path) -> list[Repaired]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from error
-    found = [_read(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
-    _refuse_twice([one.record_id for one in found], str(path))
-    return found
+    records = [_read(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+    _refuse_twice([one.record_id for one in records], str(path))
+    return records
 
 
 def _read(line: str, where: str) -> Repaired:
@@ -86,9 +86,9 @@ def by_ids(lake: Lake, ids: Sequence[str], said: Mapping[str, str]) -> list[Repa
     """Return refused records as they are, but for the fields that are said."""
     fields = {name: _typed(lake.pipeline, name, text) for name, text in said.items()}
     rows = _refused(lake, ids).select("record_id", "raw_payload").collect()
-    found = {row["record_id"]: row["raw_payload"] for row in rows}
-    _refuse_unknown([one for one in ids if one not in found])
-    return [Repaired(one, _set(one, found[one], fields)) for one in dict.fromkeys(ids)]
+    payloads = {row["record_id"]: row["raw_payload"] for row in rows}
+    _refuse_unknown([one for one in ids if one not in payloads])
+    return [Repaired(one, _set(one, payloads[one], fields)) for one in dict.fromkeys(ids)]
 
 
 def _typed(pipeline: PipelineDefinition, name: str, text: str) -> Any:
@@ -133,10 +133,10 @@ def _no_object(record_id: str, why: str) -> UsageError:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a name stands twice in it")
-    return found
+    return fields
 
 
 def _to_the_digit(text: str) -> float:
@@ -150,13 +150,13 @@ def replay(lake: Lake, repaired: Sequence[Repaired], clock: Clock) -> dict[str, 
     """Send repaired records through again; return how many were landed, how many had been before,
     and those that would be refused again, which are left as they are."""
     rows = _as_bronze(lake, repaired)
-    there = _already(lake, [one.record_id for one in repaired])
-    new = rows.where(~F.col("record_id").isin([replays.PREFIX + one for one in there]))
+    known = _already(lake, [one.record_id for one in repaired])
+    new = rows.where(~F.col("record_id").isin([replays.PREFIX + one for one in known]))
     judged = validation.judge(new, lake.pipeline)
     refused = judged.where(F.size("reasons") > 0).select("record_id", "reasons").collect()
     passing = judged.where(F.size("reasons") == 0).select(*rows.columns)
     landed = 0
-    if len(repaired) > len(there) + len(refused):
+    if len(repaired) > len(known) + len(refused):
         _mark(lake, passing, clock)
         reach("replay.marked")
         landed = _insert(lake, tables.bronze(lake.pipeline).name, passing)

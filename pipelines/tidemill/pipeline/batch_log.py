@@ -36,8 +36,8 @@ def recorded(lake: Lake) -> dict[str, int]:
     table that the last days do not tell of, all days are read."""
     if lake.is_as_made(tables.batches().name):
         return dict.fromkeys(flow(lake).told_by, -1)
-    found = _recorded(lake, recent(lake))
-    return found if min(found.values()) >= 0 else _recorded(lake, of_pipeline(lake))
+    versions = _recorded(lake, recent(lake))
+    return versions if min(versions.values()) >= 0 else _recorded(lake, of_pipeline(lake))
 
 
 def of_pipeline(lake: Lake) -> DataFrame:
@@ -54,13 +54,13 @@ def recent(lake: Lake) -> DataFrame:
 
 def _recorded(lake: Lake, ours: DataFrame) -> dict[str, int]:
     tells = flow(lake)
-    found = dict.fromkeys(tells.told_by, -1)
+    versions = dict.fromkeys(tells.told_by, -1)
     newest = ours.groupBy("query", "view").agg(F.max("version").alias("version")).collect()
     for row in newest:
         name = tells.table(row["query"], row["view"])
-        if name in found:
-            found[name] = max(found[name], row["version"])
-    return found
+        if name in versions:
+            versions[name] = max(versions[name], row["version"])
+    return versions
 
 
 def since(lake: Lake, after: Versions) -> list[BatchRow]:
@@ -87,17 +87,17 @@ def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
     if rows:
         table = tables.batches()
         schema: StructType = lake.spark.table(table.name).schema
-        told = [as_row(lake.pipeline.pipeline, row) for row in rows]
-        frame = lake.spark.createDataFrame(told, schema)
+        records = [as_row(lake.pipeline.pipeline, row) for row in rows]
+        frame = lake.spark.createDataFrame(records, schema)
         frame.coalesce(1).write.format("delta").mode("append").saveAsTable(table.name)
     reach("batches.recorded")
 
 
 def as_row(pipeline: str, row: BatchRow) -> dict[str, Any]:
     """Return the row as the table holds it, by column."""
-    told = (column.name for column in tables.batches().columns if hasattr(row, column.name))
+    names = (column.name for column in tables.batches().columns if hasattr(row, column.name))
     return {
-        **{name: getattr(row, name) for name in told},
+        **{name: getattr(row, name) for name in names},
         **{name: row.counts.get(name) for name in COUNTS},
         "pipeline": pipeline,
         "seconds": {name: float(value) for name, value in row.seconds.items()},

@@ -155,8 +155,8 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     lakes.register(spark, opening.place)
     creation.make_functions(spark)
     for definition in definitions:
-        there = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
-        if there and not opening.place.catalog:
+        has_tables = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
+        if has_tables and not opening.place.catalog:
             lake = lakes.Lake(spark, opening.place, definition, "", "")
             creation.make_views(spark, definition, creation.newest_days(lake, definition))
     return spark

@@ -74,10 +74,10 @@ def _of_another_process(text: str, what: str) -> TidemillError | None:
     kind, said = named[-1]
     parts = _PARTS.fullmatch(said.strip())
     assert parts
-    found: TidemillError = getattr(errors, kind)(
+    error: TidemillError = getattr(errors, kind)(
         parts["found"], where=parts["where"] or what, expected=parts["expected"]
     )
-    return found
+    return error
 
 
 def _said(error: BaseException) -> str:
@@ -91,10 +91,10 @@ def _said(error: BaseException) -> str:
 def _whole(error: BaseException) -> str:
     """Return the texts of the error and its causes."""
     texts: list[str] = []
-    found: BaseException | None = error
-    while found is not None and len(texts) < 10:
-        texts.append(_said(found))
-        found = found.__cause__ or found.__context__
+    current: BaseException | None = error
+    while current is not None and len(texts) < 10:
+        texts.append(_said(current))
+        current = current.__cause__ or current.__context__
     return "\n".join(texts)
 
 
@@ -115,5 +115,5 @@ def _first_line(text: str) -> str:
     if python:
         named = [line for line in trace.splitlines() if re.match(r"[\w.]+(: |$)", line)]
         lines = [*named[-1:], *lines]
-    told = [line for line in lines if line and not line.startswith(_NOISE)]
-    return (told or ["no reason was given"])[0][:400]
+    reasons = [line for line in lines if line and not line.startswith(_NOISE)]
+    return (reasons or ["no reason was given"])[0][:400]

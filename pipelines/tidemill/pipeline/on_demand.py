@@ -68,10 +68,10 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
             where="--as-of",
             expected=f"a multiple of {view.bucket}",
         )
-    there, standing = silver.bucketed(lake, view), lake.gold_state(view)
+    buckets, standing = silver.bucketed(lake, view), lake.gold_state(view)
     if standing.as_of is not None and as_of < standing.as_of:
         _refuse_lost(lake, view, as_of)
-    return gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
+    return gold.refresh(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)
 
 
 def _refuse_lost(lake: Lake, view: FeatureView, as_of: datetime) -> None:

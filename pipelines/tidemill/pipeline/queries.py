@@ -166,9 +166,9 @@ def feature_batch(
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:
             with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
-                there = silver.bucket(events, batch_id, lake=lake, view=view)
+                buckets = silver.bucket(events, batch_id, lake=lake, view=view)
             with of_batch(lake, "feature", batch_id, tables.features(view).name):
-                bring(lake, view.name, clock, follows, there)
+                bring(lake, view.name, clock, follows, buckets)
 
 
 def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
@@ -189,26 +189,26 @@ def refresh_view(
     view_name: str,
     clock: Clock,
     follows: str,
-    there: silver.Bucketed | None = None,
+    buckets: silver.Bucketed | None = None,
     force: str | None = None,
 ) -> Refreshed:
     """Bring a view's gold to the newest buckets and to the clock's as_of, never back by the
     wall; by a recompute where `force` says why."""
     view = lake.pipeline.view(view_name)
-    there = there or silver.bucketed(lake, view)
+    buckets = buckets or silver.bucketed(lake, view)
     wall = follows == "wall"
-    as_of = clock.end_of(view.bucket_length) if wall else silver.event_as_of(there, view)
-    spent = {"append": round(there.seconds, 3)} if there.seconds else {}
+    as_of = clock.end_of(view.bucket_length) if wall else silver.event_as_of(buckets, view)
+    spent = {"append": round(buckets.seconds, 3)} if buckets.seconds else {}
     return gold.refresh(
         lake,
         view,
         as_of=as_of,
-        batch=there.batch,
-        buckets=there.commits,
+        batch=buckets.batch,
+        buckets=buckets.commits,
         force=force,
         not_below=wall,
         spent=spent,
-        appended=there.rows,
+        appended=buckets.rows,
     )
 
 
@@ -217,14 +217,14 @@ def arrive_view(
     view_name: str,
     clock: Clock,
     follows: str,
-    there: silver.Bucketed | None = None,
+    buckets: silver.Bucketed | None = None,
 ) -> bool:
     """Bring a view's arrivals to the newest buckets and to the clock's as_of."""
     view = lake.pipeline.view(view_name)
-    there = there or silver.bucketed(lake, view)
+    buckets = buckets or silver.bucketed(lake, view)
     end = clock.end_of(view.bucket_length)
-    as_of = end if follows == "wall" else silver.event_as_of(there, view)
-    return state_input.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
+    as_of = end if follows == "wall" else silver.event_as_of(buckets, view)
+    return state_input.arrive(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)
 
 
 def claim(lake: Lake, query: str, source: Source) -> None:

@@ -37,15 +37,15 @@ TAILS = 1_000_000  # the transaction numbers of later events begin here, those o
 def make_room(lake: Lake, view: FeatureView, partials: Sequence[str], rebuild: str) -> None:
     """Add the columns that are missing, and empty those that hold something from before."""
     name = tables.buckets(view).name
-    there = {field.name for field in lake.spark.table(name).schema}
+    columns = {field.name for field in lake.spark.table(name).schema}
     declared = {column.name: column for column in tables.buckets(view).columns}
-    new = [declared[partial] for partial in partials if partial not in there]
+    new = [declared[partial] for partial in partials if partial not in columns]
     if new:
         listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in new)
         lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
-    old = [partial for partial in partials if partial in there]
+    old = [partial for partial in partials if partial in columns]
     if old:
-        told = {
+        ledger_fields = {
             "generation": lake.generation,
             "batch": silver.bucketed(lake, view).batch,
             ledger.UPKEEP: "columns emptied",
@@ -53,7 +53,7 @@ def make_room(lake: Lake, view: FeatureView, partials: Sequence[str], rebuild: s
         }
         emptied = ", ".join(f"{partial} = NULL" for partial in old)
         known = " OR ".join(f"{partial} IS NOT NULL" for partial in old)
-        with writer.carrying(lake.spark, told):
+        with writer.carrying(lake.spark, ledger_fields):
             lake.spark.sql(f"UPDATE {name} SET {emptied} WHERE {known}")
 
 
@@ -136,9 +136,9 @@ def newest_event_batch(lake: Lake) -> int:
 
 def state(lake: Lake, name: str, spec: str) -> dict[str, Any]:
     """Return how far the same rebuild came, else its beginning."""
-    found = interrupted_rebuilds.state(lake.spark, name)
+    known = interrupted_rebuilds.state(lake.spark, name)
     beginning = {"spec": spec, "done": 0, "id": creation.new_generation()}
-    return found if found.get("spec") == spec else beginning
+    return known if known.get("spec") == spec else beginning
 
 
 def aim_at_later(lake: Lake, name: str, state: dict[str, Any], newest: int) -> bool:

@@ -117,14 +117,14 @@ def finished(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ())
 def _refresh(pipeline: Pipeline, name: str) -> None:
     """Refresh gold; without a single bucket, at the as_of it had, so that its rows become empty."""
     lake, view = pipeline.lake, pipeline.definition.view(name)
-    there = silver.bucketed(lake, view)
-    as_of = silver.event_as_of(there, view)
+    buckets = silver.bucketed(lake, view)
+    as_of = silver.event_as_of(buckets, view)
     if pipeline.follows == "wall":
         as_of = pipeline.clock.end_of(view.bucket_length)
     if as_of is None:
-        found = lake.commits(tables.features(view).name, None)
-        as_of = next((ledger.instant(c.ledger["as_of"]) for c in found if c.ledger), None)
+        commits = lake.commits(tables.features(view).name, None)
+        as_of = next((ledger.instant(c.ledger["as_of"]) for c in commits if c.ledger), None)
     if pipeline.states:
-        state_input.arrive(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
+        state_input.arrive(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)
         return
-    gold.refresh(lake, view, as_of=as_of, batch=there.batch, buckets=there.commits)
+    gold.refresh(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)

@@ -22,7 +22,7 @@ def partials(
     """Return, for each view by name, the partials of the named features and those that its buckets
     do not hold. UsageError for an unknown feature, or one that lacks as well and is not named."""
     names = tuple(features)
-    found = {
+    lacking = {
         view.name: _of_view(view, evolution.change(spark, view, definition), names)
         for view in definition.views
     }
@@ -31,17 +31,17 @@ def partials(
         if name not in known:
             hint = did_you_mean(name, known)
             raise UsageError(f"unknown feature {name!r}{hint}", where="--features")
-    return found
+    return lacking
 
 
 def _of_view(
-    view: FeatureView, found: evolution.Change, features: tuple[str, ...]
+    view: FeatureView, change: evolution.Change, features: tuple[str, ...]
 ) -> tuple[str, ...]:
-    if found.kind == "bronze":
-        raise LakeError(found.why, where=f"view {view.name}", expected="--from bronze")
-    unnamed = [name for name in found.features if name not in features]
+    if change.kind == "bronze":
+        raise LakeError(change.why, where=f"view {view.name}", expected="--from bronze")
+    unnamed = [name for name in change.features if name not in features]
     if unnamed:
-        every = ",".join(found.features)
+        every = ",".join(change.features)
         raise UsageError(
             f"the buckets hold nothing for {', '.join(unnamed)} either",
             where="--features",
@@ -49,10 +49,10 @@ def _of_view(
         )
     named = (f for f in view.features if evolution.name_of(f) in features)
     made = (p.name for f in named for p in partials_of(f, view.types, view.event_time))
-    lacking = tuple(dict.fromkeys((*found.missing, *made)))
+    lacking = tuple(dict.fromkeys((*change.missing, *made)))
     if any(evolution.held(view, feature, lacking) for feature in view.features):
         return lacking
-    return found.missing or lacking  # what the only feature has stays, so that a view is left
+    return change.missing or lacking  # what the only feature has stays, so that a view is left
 
 
 def without(definition: PipelineDefinition, lacking: Lacking) -> PipelineDefinition:

@@ -47,7 +47,7 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
     events = lake.spark.table(tables.events(lake.pipeline).name)
     known = events.where(F.col("batch") <= state["until"])
     batch, rows = silver.bucketed(lake, view).batch, 0
-    told = {
+    ledger_fields = {
         "generation": generation,
         "batch": batch,
         ledger.UPKEEP: "features from events",
@@ -58,14 +58,14 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
     for place, day in list(enumerate(days))[state["done"] :]:
         made = backfill_rows.only(lake, view, backfill_rows.of_day(known, day), batch, partials)
         words = f"{place + 1}/{len(days)}  {day:%Y-%m-%d}"
-        rows += _written(work, lake, name, made, told, words, txn=(app_id, place))
+        rows += _written(work, lake, name, made, ledger_fields, words, txn=(app_id, place))
         state |= {"done": place + 1}
         backfill_rows.keep(lake, name, state)
     while backfill_rows.aim_at_later(lake, name, state, newest):
         later = events.where(F.col("batch").between(state["to"] + 1, state["aim"]))
         made = backfill_rows.only(lake, view, later, batch, partials)
         txn = (app_id, backfill_rows.TAILS + state["tails"])
-        rows += _written(work, lake, name, made, told, "later events", txn=txn)
+        rows += _written(work, lake, name, made, ledger_fields, "later events", txn=txn)
         state |= {"to": state["aim"], "tails": state["tails"] + 1}
         backfill_rows.keep(lake, name, state)
     backfill_rows.end(lake, view)
@@ -77,12 +77,12 @@ def _written(
     lake: Lake,
     name: str,
     rows: DataFrame,
-    told: Mapping[str, Any],
+    ledger_fields: Mapping[str, Any],
     words: str,
     *,
     txn: tuple[str, int],
 ) -> int:
     """Append a chunk; return its number of rows."""
     work.refuse_stop(name)
-    writer.write(rows, name, told, txn)
+    writer.write(rows, name, ledger_fields, txn)
     return work.chunk_written(lake, name, words)

@@ -50,8 +50,8 @@ def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:
         _forget_expired(work, lake)
         pipeline = work.pipeline(lake)
         _refresh(work, pipeline)
-    found = Totals().summary(pipeline, time.monotonic() - started)
-    return {**found, "buckets": rows}
+    summary = Totals().summary(pipeline, time.monotonic() - started)
+    return {**summary, "buckets": rows}
 
 
 def _forget_expired(work: Work, lake: Lake) -> None:

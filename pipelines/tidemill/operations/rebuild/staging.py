@@ -92,11 +92,11 @@ class Staging:
     @property
     def progress(self) -> tuple[Read, str]:
         """What the staged rows are made of, and the last day that is done."""
-        found = ledger.newest_append(self.lake, self.table.name, self.lake.generation)
-        if found is None or found.ledger is None:
+        newest = ledger.newest_append(self.lake, self.table.name, self.lake.generation)
+        if newest is None or newest.ledger is None:
             return self.begun, ""
-        told = found.ledger
-        return Read(int(told["batch"]), int(told["events"])), str(told["through"])
+        fields = newest.ledger
+        return Read(int(fields["batch"]), int(fields["events"])), str(fields["through"])
 
     def days(self) -> list[datetime]:
         """Return the days to stage, the oldest first."""
@@ -114,8 +114,8 @@ class Staging:
 
     def append(self, rows: DataFrame, read: Read, through: str) -> None:
         """Stage rows, and record in the same commit how far the table is."""
-        told = {"generation": self.lake.generation, **vars(read), "through": through}
-        writer.write(rows, self.table.name, told)
+        ledger_fields = {"generation": self.lake.generation, **vars(read), "through": through}
+        writer.write(rows, self.table.name, ledger_fields)
 
     def put_in_place(self, first: datetime, *, brings_batches: bool = False) -> int:
         """Replace the bucket rows from the first day on, in one commit whose ledger says so; return
@@ -127,7 +127,7 @@ class Staging:
         """
         name, read = tables.buckets(self.view).name, self.progress[0]
         staged = self.lake.spark.table(self.table.name)
-        told = {
+        ledger_fields = {
             "generation": self.lake.generation,
             "batch": read.batch,
             ledger.REBUILD: self.id,
@@ -138,7 +138,7 @@ class Staging:
         scope = f"{self._scope(first)} AND batch <= {read.batch}"
         for _ in range(TRIES):
             try:
-                writer.write(rows, name, told, replaces_where=scope)
+                writer.write(rows, name, ledger_fields, replaces_where=scope)
             except PySparkException as error:
                 if not merge.lost_race(error):
                     raise
@@ -190,12 +190,12 @@ def begin(
     """Return the staging of the same rebuild where it can go on, else a new one; what else is
     staged for the view is removed."""
     known: dict[str, Any] | None = None
-    for found in interrupted_rebuilds.stagings(lake.spark, view):
-        same = found["spec"] == spec and found["generation"] == lake.generation
+    for staging in interrupted_rebuilds.stagings(lake.spark, view):
+        same = staging["spec"] == spec and staging["generation"] == lake.generation
         if same and not known:
-            known = found
+            known = staging
         else:
-            drop(lake, found["table"])
+            drop(lake, staging["table"])
     state = known or _created(lake, view, spec, read)
     table = replace(tables.buckets(view), name=state["table"])
     begun = Read(state["batch"], state["events"])

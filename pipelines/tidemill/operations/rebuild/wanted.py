@@ -43,8 +43,8 @@ def wanted(
     parts = [word for word, said in words.items() if said]
     if len(parts) != 1:
         expected = 'source="bronze", features, views, or keys and since'
-        found = " and ".join(parts) or "nothing"
-        raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
+        choices = " and ".join(parts) or "nothing"
+        raise UsageError(f"a rebuild is of one thing, found {choices}", expected=expected)
     if source:
         if source != "bronze":
             raise UsageError(f"cannot rebuild from {source!r}", where="source", expected="bronze")

@@ -71,14 +71,14 @@ class RefreshRequest:
 
     def arrived(self, state: GoldState, commits: Sequence[Commit]) -> int:
         """Return the bucket rows that came since gold's state, given the bucket table's commits."""
-        told = sum(
+        recorded = sum(
             c.metric("numOutputRows")
             for c in ledger.appends(commits)
             if c.ledger
             and int(c.ledger["batch"]) > state.batch
             and not (self.appended and int(c.ledger["batch"]) == self.batch)
         )
-        return told + self.appended
+        return recorded + self.appended
 
     def target(self, state: GoldState) -> tuple[datetime, int] | None:
         """Return the (as_of, batch) to bring gold to, from where it is; None without an as_of.

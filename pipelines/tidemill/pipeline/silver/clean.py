@@ -68,8 +68,8 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    found = replays.set_aside(validation.judge(batch, lake.pipeline), lake)
-    with cached(_slim(found, lake)) as judged:
+    rows = replays.set_aside(validation.judge(batch, lake.pipeline), lake)
+    with cached(_slim(rows, lake)) as judged:
         read = _read(judged, batch_id, lake)
         if not read.records:
             return Cleaned(0, 0, 0, 0)
@@ -163,13 +163,13 @@ def _write_clean(
     judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
 ) -> Cleaned:
     quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
-    told = valid.agg(
+    totals = valid.agg(
         F.count_if(~F.col("duplicate")).alias("accepted"),
         F.count_if("duplicate").alias("duplicates"),
         digest(events, "NOT duplicate").alias("digest"),
         F.expr(lateness.expression(lake.pipeline.events.event_time, "NOT duplicate")).alias("late"),
     ).collect()[0]
-    result = Cleaned(read.records, told["accepted"], read.refused, told["duplicates"])
+    result = Cleaned(read.records, totals["accepted"], read.refused, totals["duplicates"])
     _check_sum(result, batch_id, events.name)
     reach("clean.judged")
     if result.quarantined:
@@ -180,8 +180,8 @@ def _write_clean(
     reach("clean.quarantine_written")
     seconds = {"clean": round(time.monotonic() - started, 3)}
     accepted = valid.where(~F.col("duplicate"))
-    late = lateness.told(told["late"], result.accepted)
-    told_events = {**_told(result, told["digest"], seconds), "refused": read.by_reason, **late}
+    late = lateness.told(totals["late"], result.accepted)
+    told_events = {**_told(result, totals["digest"], seconds), "refused": read.by_reason, **late}
     stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
@@ -234,24 +234,24 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
     table, before = tables.buckets(view), bucketed(lake, view)
     with ExitStack() as kept:
         rows = kept.enter_context(cached(_buckets(batch, batch_id, view)))
-        told, overflowed = _told_of_buckets(rows, view, before)
+        fields, overflowed = _told_of_buckets(rows, view, before)
         if overflowed:
             rows = kept.enter_context(cached(_apart(rows, batch, batch_id, view)))
-            told, _ = _told_of_buckets(rows, view, before)
+            fields, _ = _told_of_buckets(rows, view, before)
         reach("feature.buckets_computed")
-        if not told["events"]:
+        if not fields["events"]:
             return replace(before, seconds=time.monotonic() - started)
-        stands = append(lake, table, rows, batch_id, told, before.append)
+        stands = append(lake, table, rows, batch_id, fields, before.append)
         appended = stands.ledger
     reach("feature.buckets_written")
-    log.info("feature batch %d: %d events, %s", batch_id, told["events"], told["digest"])
+    log.info("feature batch %d: %d events, %s", batch_id, fields["events"], fields["digest"])
     newest = max(filter(None, (before.newest, _time(appended.get("newest")))), default=None)
     seconds = time.monotonic() - started
     return replace(
         before,
         batch=max(batch_id, before.batch),
         newest=newest,
-        rows=int(told["buckets"]) if stands.written else 0,
+        rows=int(fields["buckets"]) if stands.written else 0,
         seconds=seconds,
     )
 
@@ -291,8 +291,8 @@ def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     commits = lake.commits(name)
     newest = ledger.newest_append(lake, name, lake.generation, commits)
     if newest is not None and newest.ledger is not None:
-        told = newest.ledger
-        return Bucketed(int(told["batch"]), _time(told.get("newest")), commits, newest)
+        fields = newest.ledger
+        return Bucketed(int(fields["batch"]), _time(fields.get("newest")), commits, newest)
     row = lake.spark.table(name).agg(F.max("batch"), _epoch(F.max("bucket_start"))).collect()[0]
     return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]), commits, newest)
 
@@ -313,8 +313,8 @@ def _told_of_buckets(
         F.count_if(F.expr(broken(view) or "FALSE")).alias("overflowed"),
     ).collect()[0]
     newest = max(filter(None, (before.newest, of_epoch(row["newest"]))), default=None)
-    told = {name: row[name] for name in ("events", "buckets", "digest")}
-    return {**told, "newest": newest and iso(newest)}, row["overflowed"]
+    fields = {name: row[name] for name in ("events", "buckets", "digest")}
+    return {**fields, "newest": newest and iso(newest)}, row["overflowed"]
 
 
 def _epoch(time_column: Column) -> Column:
@@ -325,6 +325,6 @@ def _time(text: Any) -> datetime | None:
     return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
 
 
-def event_as_of(there: Bucketed, view: FeatureView) -> datetime | None:
+def event_as_of(buckets: Bucketed, view: FeatureView) -> datetime | None:
     """Return the event clock's time: the end of the newest bucket, None without any."""
-    return there.newest + view.bucket_length if there.newest else None
+    return buckets.newest + view.bucket_length if buckets.newest else None

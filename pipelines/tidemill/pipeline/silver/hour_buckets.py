@@ -53,32 +53,34 @@ def hours_state(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hou
     name = tables.hours(view).name
     if not lake.spark.catalog.tableExists(name):
         return Hours(-1, 0, -1)
-    found = lake.commits(name)
-    newest = ledger.newest_append(lake, name, lake.generation, found)
+    commits = lake.commits(name)
+    newest = ledger.newest_append(lake, name, lake.generation, commits)
     if newest is None or newest.ledger is None:
-        return Hours(-1, 0, found[0].version)
-    told = newest.ledger
+        return Hours(-1, 0, commits[0].version)
+    fields = newest.ledger
     of_buckets = tables.buckets(view).name
     recompute_reason = ledger.changed_by_another(
-        lake, name, newest.version, found
-    ) or ledger.changed_by_another(lake, of_buckets, int(told["buckets"]), buckets)
-    return Hours(int(told["batch"]), int(told["number"]) + 1, found[0].version, recompute_reason)
+        lake, name, newest.version, commits
+    ) or ledger.changed_by_another(lake, of_buckets, int(fields["buckets"]), buckets)
+    return Hours(
+        int(fields["batch"]), int(fields["number"]) + 1, commits[0].version, recompute_reason
+    )
 
 
 def usable(lake: Lake, view: FeatureView, batch: int, buckets: Sequence[Commit]) -> Hours | None:
     """Return the hours that a refresh to `batch` can read, None where there are none."""
     if not useful(view):
         return None
-    there = hours_state(lake, view, buckets)
-    if there.recompute_reason:
-        log.warning("%s are not read: %s", tables.hours(view).name, there.recompute_reason)
-    return None if there.recompute_reason or not 0 <= there.batch <= batch else there
+    hours = hours_state(lake, view, buckets)
+    if hours.recompute_reason:
+        log.warning("%s are not read: %s", tables.hours(view).name, hours.recompute_reason)
+    return None if hours.recompute_reason or not 0 <= hours.batch <= batch else hours
 
 
-def frames(lake: Lake, view: FeatureView, there: Hours) -> dict[str, DataFrame]:
+def frames(lake: Lake, view: FeatureView, hours: Hours) -> dict[str, DataFrame]:
     """Return the hours as they were found, by the name that `horizon_by_hours` reads them by: what
     upkeep does meanwhile is not seen."""
-    reader = lake.spark.read.option("versionAsOf", there.version)
+    reader = lake.spark.read.option("versionAsOf", hours.version)
     return {f"{view.name}_hour_rows": reader.table(tables.hours(view).name)}
 
 
@@ -92,23 +94,23 @@ def bring_up(lake: Lake, view: FeatureView) -> int:
     spark, table = lake.spark, tables.hours(view)
     buckets = silver.bucketed(lake, view)
     _prepare(lake, view)
-    there = hours_state(lake, view, buckets.commits)
-    again = bool(there.recompute_reason) or there.batch < 0
-    before = -1 if again else there.batch
+    hours = hours_state(lake, view, buckets.commits)
+    again = bool(hours.recompute_reason) or hours.batch < 0
+    before = -1 if again else hours.batch
     if buckets.batch <= before:
         return 0
-    told = {
+    ledger_fields = {
         "generation": lake.generation,
         "batch": buckets.batch,
         "from_batch": before,
-        "number": there.number,
+        "number": hours.number,
         "buckets": buckets.commits[0].version,
     }
     args = {"batch": buckets.batch, "batch_before": before}
     rows = ask(spark, statement("hours", view), args)
     by_day = fitting(lake, view, rows, args).repartition("bucket_day").select(*table.column_names)
     mode = "overwrite" if again else "append"
-    writer.write(by_day, table.name, told, (lake.app_id(table), there.number), mode=mode)
+    writer.write(by_day, table.name, ledger_fields, (lake.app_id(table), hours.number), mode=mode)
     return lake.commits(table.name, 1)[0].metric("numOutputRows")
 
 
@@ -129,8 +131,8 @@ def fitting(lake: Lake, view: FeatureView, rows: DataFrame, args: Mapping[str, A
 def _prepare(lake: Lake, view: FeatureView) -> None:
     """Make the table where it is missing, and again where the view's buckets have other columns."""
     table = tables.hours(view)
-    there = lake.spark.catalog.tableExists(table.name)
-    if not there or creation.difference(lake.spark, table):
+    exists = lake.spark.catalog.tableExists(table.name)
+    if not exists or creation.difference(lake.spark, table):
         creation.create(
-            lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=there
+            lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=exists
         )

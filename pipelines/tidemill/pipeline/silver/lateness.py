@@ -35,10 +35,10 @@ def told(counted: Sequence[int], rows: int) -> dict[str, object]:
     return {"late": late, "late_seconds": total, "late_most": most}
 
 
-def together(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def together(batches: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Return the classes of several batches as one, every class named."""
     sums = dict.fromkeys(CLASSES, 0)
-    for late in found:
+    for late in batches:
         for name, count in late.items():
             sums[name] += count
     return sums

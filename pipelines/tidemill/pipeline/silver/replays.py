@@ -57,5 +57,5 @@ def landed(lake: Lake) -> DataFrame:
     sent = lake.spark.table(table(lake.pipeline).name)
     days = [row["ingest_date"] for row in sent.select("ingest_date").distinct().collect()]
     bronze = lake.spark.table(tables.bronze(lake.pipeline).name)
-    there = bronze.where(F.col("ingest_date").isin(days)).select(F.col("record_id").alias("there"))
-    return sent.join(there, F.col("replay_id") == F.col("there"), "left_semi").select("record_id")
+    rows = bronze.where(F.col("ingest_date").isin(days)).select(F.col("record_id").alias("there"))
+    return sent.join(rows, F.col("replay_id") == F.col("there"), "left_semi").select("record_id")

@@ -69,13 +69,13 @@ def merge_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) 
         of_batch(lake, query_of(view), batch_id, table),
         cached(batch) as rows,
     ):  # read again, it would be computed from another state
-        told = rows.agg(F.max("__as_of"), F.max("__batch")).collect()[0]
-        if told[0] is None:
+        newest = rows.agg(F.max("__as_of"), F.max("__batch")).collect()[0]
+        if newest[0] is None:
             return None
-        as_of = times.of_epoch(told[0] * 60)
+        as_of = times.of_epoch(newest[0] * 60)
         changed = rows.where(F.col(view.keys[0]).isNotNull())
         return gold.merge_emitted(
-            lake, view, changed, as_of=as_of, batch=told[1], whole=batch_id == 0
+            lake, view, changed, as_of=as_of, batch=newest[1], whole=batch_id == 0
         )
 
 
@@ -128,9 +128,9 @@ def claim(lake: Lake, view: FeatureView) -> None:
 
 
 def _why_anew(lake: Lake, view: FeatureView, checkpoint: Checkpoint) -> str | None:
-    there = lake.gold_state(view)
-    if not there.kept_by_state:
-        return there.recompute_reason or "gold is not as the state left it"
+    state = lake.gold_state(view)
+    if not state.kept_by_state:
+        return state.recompute_reason or "gold is not as the state left it"
     if not checkpoint.has_read:
         return "there is none"
     try:

@@ -134,9 +134,9 @@ class Keeper(StatefulProcessor):
         if not self.by_timer:
             return
         wanted = None if as_of is None else (as_of - 1) * MINUTE_MS
-        there = list(self._handle.listTimers())
-        for timer in there:
+        timers = list(self._handle.listTimers())
+        for timer in timers:
             if timer != wanted:
                 self._handle.deleteTimer(timer)
-        if wanted is not None and wanted not in there:
+        if wanted is not None and wanted not in timers:
             self._handle.registerTimer(wanted)

@@ -47,31 +47,31 @@ def arrived(lake: Lake, view: FeatureView) -> Arrived:
     LedgerError when that history is gone, which says nothing of what has arrived.
     """
     name = tables.arrivals(view).name
-    found = lake.commits(name)
-    if len(found) == RECENT and not any(ledger.appends(found, lake.generation)):
-        found = lake.commits(name, None)
-    since_made = list(takewhile(lambda commit: not _makes(commit), found))
+    commits = lake.commits(name)
+    if len(commits) == RECENT and not any(ledger.appends(commits, lake.generation)):
+        commits = lake.commits(name, None)
+    since_made = list(takewhile(lambda commit: not _makes(commit), commits))
     for commit in ledger.appends(since_made, lake.generation):
         assert commit.ledger is not None
-        told = commit.ledger
-        as_of = ledger.instant(told["as_of"])
-        return Arrived(int(told["batch"]), as_of, found[0].version, int(told["buckets"]))
-    if len(since_made) == len(found):
+        fields = commit.ledger
+        as_of = ledger.instant(fields["as_of"])
+        return Arrived(int(fields["batch"]), as_of, commits[0].version, int(fields["buckets"]))
+    if len(since_made) == len(commits):
         raise _distrusted(f"the history of {name} is gone", name)
-    return Arrived(-1, None, found[0].version, None)
+    return Arrived(-1, None, commits[0].version, None)
 
 
 def _makes(commit: Commit) -> bool:
     return commit.operation.endswith(("CREATE TABLE", "REPLACE TABLE"))
 
 
-def check(lake: Lake, view: FeatureView, there: Arrived, buckets: Sequence[Commit]) -> None:
+def check(lake: Lake, view: FeatureView, state: Arrived, buckets: Sequence[Commit]) -> None:
     """Raise LedgerError when bucket rows that have arrived may not be the same today: `buckets` are
     the bucket table's newest commits."""
     name = tables.buckets(view).name
-    if there.buckets is None:
+    if state.buckets is None:
         return
-    if why := ledger.changed_by_another(lake, name, there.buckets, buckets):
+    if why := ledger.changed_by_another(lake, name, state.buckets, buckets):
         raise _distrusted(why, name)
 
 
@@ -97,27 +97,27 @@ def arrive(
     """
     if as_of is None:
         return False
-    there, table = arrived(lake, view), tables.arrivals(view)
-    check(lake, view, there, buckets)
-    goal = max(as_of, there.as_of or as_of), max(batch, there.batch)
-    if goal == (there.as_of, there.batch):
+    state, table = arrived(lake, view), tables.arrivals(view)
+    check(lake, view, state, buckets)
+    goal = max(as_of, state.as_of or as_of), max(batch, state.batch)
+    if goal == (state.as_of, state.batch):
         return False
     args = {
         "as_of": goal[0],
         "batch": goal[1],
-        "as_of_before": there.as_of or goal[0],
-        "batch_before": there.batch,
+        "as_of_before": state.as_of or goal[0],
+        "batch_before": state.batch,
         "ticks": lake.pipeline.clock == "event",
     }
-    told = {
+    ledger_fields = {
         "generation": lake.generation,
         "batch": goal[1],
         "as_of": iso(goal[0]),
         "buckets": buckets[0].version,
     }
     rows = ask(lake.spark, statement("arrivals", view), args).select(*table.column_names)
-    writer.write(rows, table.name, told, (lake.app_id(table), there.version + 1))
-    log.info("%s: batch %d at %s", table.name, goal[1], told["as_of"])
+    writer.write(rows, table.name, ledger_fields, (lake.app_id(table), state.version + 1))
+    log.info("%s: batch %d at %s", table.name, goal[1], ledger_fields["as_of"])
     return True
 
 

@@ -23,9 +23,9 @@ _IS_OBJECT = "coalesce(startswith(__kind, 'OBJECT<'), FALSE)"
 def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     """Return bronze's columns, the parsed fields (null where refused) and `reasons`, sorted."""
     every = rules(pipeline)
-    found = ", ".join(f"CASE WHEN {broken(rule)} THEN '{rule.reason}' END" for rule in every)
+    cases = ", ".join(f"CASE WHEN {broken(rule)} THEN '{rule.reason}' END" for rule in every)
     # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
-    reasons = f"array_except(array({found}), array(CAST(NULL AS STRING)))"
+    reasons = f"array_except(array({cases}), array(CAST(NULL AS STRING)))"
     none = "CAST(array() AS ARRAY<STRING>)"
     judged = parsed(bronze, pipeline).selectExpr(
         *bronze.columns,
@@ -51,9 +51,9 @@ def _tried(judged: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     each = (
         f"CASE WHEN NOT {fallible.holds(sql, time)} THEN '{r}' END" for r, sql in sorted(failing)
     )
-    found = f"array_except(array({', '.join(each)}), array(CAST(NULL AS STRING)))"
+    failures = f"array_except(array({', '.join(each)}), array(CAST(NULL AS STRING)))"
     names = [name for name in judged.columns if name != "reasons"]
-    reasons = f"CASE WHEN size(reasons) = 0 THEN {found} ELSE reasons END AS reasons"
+    reasons = f"CASE WHEN size(reasons) = 0 THEN {failures} ELSE reasons END AS reasons"
     return judged.selectExpr("*", *selected).selectExpr(*names, reasons)
 
 

@@ -96,8 +96,8 @@ def parsed(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     values = (f"try_variant_get(__record, '$.r.{f.name}', 'variant') AS {f.value}" for f in every)
     types = (f"schema_of_variant({f.value}) AS {f.found}" for f in every)
     texts = (f"{_text(f)} AS {f.text}" for f in every)
-    found = record.selectExpr("*", kind, *values).selectExpr("*", *types).selectExpr("*", *texts)
-    return found.selectExpr("*", f"{_event_time(event_time(pipeline))} AS __time")
+    rows = record.selectExpr("*", kind, *values).selectExpr("*", *types).selectExpr("*", *texts)
+    return rows.selectExpr("*", f"{_event_time(event_time(pipeline))} AS __time")
 
 
 def _text(field: Field) -> str:

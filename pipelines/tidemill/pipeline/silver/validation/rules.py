@@ -68,10 +68,10 @@ class Rule:
 
 def rules(pipeline: PipelineDefinition) -> list[Rule]:
     """Return the pipeline's rules, in the order of their reasons."""
-    found = [Rule("malformed"), Rule("not_an_object")]
+    all_rules = [Rule("malformed"), Rule("not_an_object")]
     for field in fields(pipeline):
-        found += _of_field(field, pipeline)
-    return sorted([*found, *_of_time(event_time(pipeline), pipeline)], key=lambda r: r.reason)
+        all_rules += _of_field(field, pipeline)
+    return sorted([*all_rules, *_of_time(event_time(pipeline), pipeline)], key=lambda r: r.reason)
 
 
 def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[Rule]:
