@@ -85,8 +85,8 @@ class Access:
     def holder(self, action: str) -> SparkSession:
         """Return the session that may write; UsageError where the lake is not held."""
         if self._held is None:
-            found = "is not held: its with statement is missing" if self.write else "only reads"
-            raise UsageError(f"the lake {found}", where=action, expected=_HELD)
+            problem = "is not held: its with statement is missing" if self.write else "only reads"
+            raise UsageError(f"the lake {problem}", where=action, expected=_HELD)
         return self.opening.session()
 
     def writer(self, action: str) -> catalog.Lake:

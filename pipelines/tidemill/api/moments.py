@@ -12,13 +12,13 @@ _EXPECTED = "a time with a zone, such as 2026-11-21T10:05:00Z"
 def moment(time: datetime | str, where: str) -> datetime:
     """Return the instant in UTC; UsageError for a time without a zone, which names none."""
     try:
-        found = (
+        instant = (
             datetime.fromisoformat(time.strip().replace("Z", "+00:00"))
             if isinstance(time, str)
             else time
         )
-        if found.utcoffset() is None:
+        if instant.utcoffset() is None:
             raise UsageError(f"{time} has no zone", where=where, expected=_EXPECTED)
-        return found.astimezone(timezone.utc)
+        return instant.astimezone(timezone.utc)
     except (ValueError, OverflowError, AttributeError) as error:
         raise UsageError(f"{time!r} is no time", where=where, expected=_EXPECTED) from error

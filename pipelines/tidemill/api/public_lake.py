@@ -214,8 +214,8 @@ class Lake:
         from tidemill.monitoring.report import measurements, page
 
         page.check(Path(output))
-        found = measurements.report(self._access.reader(), self.clock, days)
-        return {**found, "output": str(page.write(found, Path(output)))}
+        numbers = measurements.report(self._access.reader(), self.clock, days)
+        return {**numbers, "output": str(page.write(numbers, Path(output)))}
 
     def check(self, docs: str | Path | None = None) -> Facts:
         """Check the pipeline's tables against its quality file; return `ok` and each check. Keeps

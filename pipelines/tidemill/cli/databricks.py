@@ -54,13 +54,13 @@ def check(
     findings = bundles.check(read, partial(refused, context.find_root().command))
     if not no_sql:
         findings += _sql(read, memory, verbose)
-    found = {
+    facts = {
         "files": len(read.documents),
         "targets": list(read.targets),
         "findings": [vars(finding) for finding in findings],
     }
-    lines = [str(finding) for finding in findings] or [f"{found['files']} files are as they should"]
-    print_one(as_json, found, lambda: print_lines(lines))
+    lines = [str(finding) for finding in findings] or [f"{facts['files']} files are as they should"]
+    print_one(as_json, facts, lambda: print_lines(lines))
     if findings:
         raise typer.Exit(1)
 
@@ -79,10 +79,10 @@ def export(
 
     read = bundles.read(folder)
     changed = legacy.stale(read) if only_check else legacy.written(read)
-    found = {"files": [legacy.DEPLOYMENT, legacy.PROJECT], "changed": changed}
+    facts = {"files": [legacy.DEPLOYMENT, legacy.PROJECT], "changed": changed}
     word = "not up to date" if only_check else "written"
     lines = [f"{file} {word}" for file in changed] or ["nothing has changed"]
-    print_one(as_json, found, lambda: print_lines(lines))
+    print_one(as_json, facts, lambda: print_lines(lines))
     if only_check and changed:
         raise typer.Exit(1)
 

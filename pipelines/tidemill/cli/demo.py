@@ -72,9 +72,9 @@ def demonstrate(
         pipeline = Pipeline(lake, source, opening.clock, "event")
         with stop.on_signals():
             totals = run(pipeline, stop, [Callback(show.batches), Tide(source)])
-        found = totals.summary(pipeline, time.monotonic() - began)
-        _show_results(show, lake, definition, found)
-    return {**found, "root": str(opening.place), "start": iso(first)}
+        summary = totals.summary(pipeline, time.monotonic() - began)
+        _show_results(show, lake, definition, summary)
+    return {**summary, "root": str(opening.place), "start": iso(first)}
 
 
 def _refuse_lake(opening: Opening) -> None:
@@ -147,10 +147,10 @@ def _through(rows: Sequence[BatchRow]) -> int:
 
 
 def _show_results(
-    show: Show, lake: Lake, definition: PipelineDefinition, found: dict[str, Any]
+    show: Show, lake: Lake, definition: PipelineDefinition, summary: dict[str, Any]
 ) -> None:
     view = definition.views[0]
-    show.summary(found)
+    show.summary(summary)
     gold = lake.spark.table(tables.features(view).name)
     day = [c.name for c in view.columns if c.window.reach == view.horizon]
     top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5).collect()

@@ -71,11 +71,11 @@ def plan(
     verbose: Verbose = False,
 ) -> None:
     """Say how a changed view differs from its tables, and what that needs. Changes nothing."""
-    found = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).plan()
+    changes = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).plan()
     if as_json:
-        print_each(True, found)
+        print_each(True, changes)
         return
-    for change in found:
+    for change in changes:
         print_lines([f"{change['view']}: {change['why']}", f"  {change['way']}"])
         print_lines(
             [
@@ -125,8 +125,8 @@ def explain(
 
     moment = whole_minute(at, where="--at") if at is not None else None
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
-    found = lake.explain(view, key, feature=feature, at=moment)
-    print_one(as_json, found, lambda: explanations.tell_explained(showing(False), found))
+    facts = lake.explain(view, key, feature=feature, at=moment)
+    print_one(as_json, facts, lambda: explanations.tell_explained(showing(False), facts))
 
 
 @commands.command(epilog=example("tidemill describe engagement"))
@@ -143,5 +143,5 @@ def describe(
     """Show a view's features and tables, how fresh gold is, and what the newest ledgers say."""
     from tidemill.cli.output import explanations
 
-    found = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).describe(view)
-    print_one(as_json, found, lambda: explanations.tell_described(showing(False), found))
+    facts = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).describe(view)
+    print_one(as_json, facts, lambda: explanations.tell_described(showing(False), facts))

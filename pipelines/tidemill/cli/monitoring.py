@@ -45,8 +45,8 @@ def top(
     every = duration(interval).total_seconds()
     frames = lake_of((root, catalog, schema), memory, verbose).frames()
     if once or as_json or not sys.stdout.isatty():
-        found = next(frames)
-        print_one(as_json, found, lambda: top_screen.show_once(found))
+        frame = next(frames)
+        print_one(as_json, frame, lambda: top_screen.show_once(frame))
     else:
         top_screen.show_live(lambda: next(frames), every)
 
@@ -65,5 +65,5 @@ def report(
 ) -> None:
     """Write one self-contained page: freshness, volumes, latency, refusals, files, batches."""
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
-    told = lake.report(output, days)
-    print_one(as_json, told, lambda: showing(False).say(f"wrote {told['output']}"))
+    numbers = lake.report(output, days)
+    print_one(as_json, numbers, lambda: showing(False).say(f"wrote {numbers['output']}"))

@@ -37,8 +37,8 @@ def schema(
     """Print the JSON Schema of a pipeline file, for an editor that completes and checks it."""
     from tidemill.config.json_schema import pipeline_schema, quality_schema
 
-    found = quality_schema() if quality else pipeline_schema()
-    print_one(as_json, found, lambda: print(json.dumps(found, indent=2, ensure_ascii=False)))
+    document = quality_schema() if quality else pipeline_schema()
+    print_one(as_json, document, lambda: print(json.dumps(document, indent=2, ensure_ascii=False)))
 
 
 @commands.command(epilog=example("tidemill doctor --root ./lake"))
@@ -46,11 +46,11 @@ def doctor(root: Root = None, as_json: Json = False) -> None:
     """Check Java, packages, jars and folders, and print the fix for each that is wrong."""
     from tidemill.operations.doctor import checks
 
-    found = checks(Place.resolve(root).root or Path())
+    results = checks(Place.resolve(root).root or Path())
     listed = [
         {name: getattr(c, name) for name in ("name", "ok", "found", "expected", "fix")}
-        for c in found
+        for c in results
     ]
     print_one(as_json, {"checks": listed}, lambda: showing(False).checks(listed))
-    if not all(check.ok for check in found):
+    if not all(check.ok for check in results):
         raise typer.Exit(1)

@@ -221,14 +221,14 @@ def maintain(
     if dry_run:
         for step in steps:
             show.say(f"{step['action']:<9} {step['table']:<24} {step['reason']}")
-    found = {
+    summary = {
         "pipeline": lake.pipeline.pipeline,
         "dry_run": dry_run,
         "steps": steps,
         "seconds": round(time.monotonic() - started, 3),
     }
     words = "to do" if dry_run else "done"
-    print_one(as_json, found, lambda: show.say(f"{len(steps)} steps {words}"))
+    print_one(as_json, summary, lambda: show.say(f"{len(steps)} steps {words}"))
 
 
 def _check_one_thing(
@@ -239,8 +239,8 @@ def _check_one_thing(
     parts += ["--keys, --since"] if keys_or_since else []
     if len(parts) != 1:
         expected = "--from bronze, --features NAMES, --views NAMES, or --keys and --since"
-        found = " and ".join(parts) or "nothing"
-        raise UsageError(f"a rebuild is of one thing, found {found}", expected=expected)
+        options = " and ".join(parts) or "nothing"
+        raise UsageError(f"a rebuild is of one thing, found {options}", expected=expected)
     if source and source != "bronze":
         raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
 

@@ -52,25 +52,25 @@ def quality(
 ) -> None:
     """Check events, buckets and gold against the quality file; exit 1 when a check fails."""
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline, wait=wait)
-    found = lake.check(docs)
-    print_one(as_json, found, lambda: _tell(found))
-    if not found["ok"]:
+    outcome = lake.check(docs)
+    print_one(as_json, outcome, lambda: _tell(outcome))
+    if not outcome["ok"]:
         raise typer.Exit(1)
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _tell(outcome: dict[str, Any]) -> None:
     """Print the checks that failed, and how many did not."""
     show = showing(False)
-    wrong = [check for check in found["checks"] if not check["ok"]]
+    wrong = [check for check in outcome["checks"] if not check["ok"]]
     for check in wrong:
         show.say(("failed", "red"), f"  {check['table']}  {check['check']}: {check['found']}")
         show.say(f"        expected {check['expected']}")
         for one in check["examples"]:
             show.say("        " + ", ".join(f"{name} {value}" for name, value in one.items()))
-    good = len(found["checks"]) - len(wrong)
-    show.say(f"{found['pipeline']}: {good} checks passed, {len(wrong)} failed")
-    if found["docs"]:
-        show.say(f"Data Docs: {found['docs']}")
+    good = len(outcome["checks"]) - len(wrong)
+    show.say(f"{outcome['pipeline']}: {good} checks passed, {len(wrong)} failed")
+    if outcome["docs"]:
+        show.say(f"Data Docs: {outcome['docs']}")
 
 
 @quarantine.command("list", epilog=example("tidemill quarantine list engagement --reason missing"))
@@ -95,11 +95,11 @@ def list_(
     """Say why records were refused: each reason with its records, open and replayed."""
     after = instant(since, where="--since") if since is not None else None
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
-    found = lake.quarantine.summary(after, reason)
+    facts = lake.quarantine.summary(after, reason)
     if out is not None:
-        found["out"] = str(out)
-        found["written"] = lake.quarantine.export(out, after, reason)
-    print_one(as_json, found, lambda: _tell_listed(found))
+        facts["out"] = str(out)
+        facts["written"] = lake.quarantine.export(out, after, reason)
+    print_one(as_json, facts, lambda: _tell_listed(facts))
 
 
 @quarantine.command(epilog=example("tidemill quarantine show engagement RECORD_ID"))
@@ -115,8 +115,8 @@ def show(
 ) -> None:
     """Show a refused record: payload, position, reasons, batch."""
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
-    found = lake.quarantine.record(record_id)
-    print_one(as_json, found, lambda: _tell_shown(found))
+    record = lake.quarantine.record(record_id)
+    print_one(as_json, record, lambda: _tell_shown(record))
 
 
 @quarantine.command(
@@ -143,9 +143,9 @@ def replay(
     fields = _said(file, ids, setting or [])
     writer, place = f"quarantine replay {pipeline}", (root, catalog, schema)
     with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
-        found = lake.quarantine.replay(file, ids=_ids(ids or ""), fields=fields)
-    print_one(as_json, found, lambda: _tell_replayed(found))
-    if found["refused"]:
+        outcome = lake.quarantine.replay(file, ids=_ids(ids or ""), fields=fields)
+    print_one(as_json, outcome, lambda: _tell_replayed(outcome))
+    if outcome["refused"]:
         raise typer.Exit(1)
 
 
@@ -168,31 +168,31 @@ def _said(file: Path | None, ids: str | None, setting: list[str]) -> dict[str, s
     return {name: value for name, _, value in pairs}
 
 
-def _tell_listed(found: dict[str, Any]) -> None:
+def _tell_listed(facts: dict[str, Any]) -> None:
     show = showing(False)
     show.say(
-        f"{found['records']:,} refused, {found['open']:,} open, {found['replayed']:,} replayed"
+        f"{facts['records']:,} refused, {facts['open']:,} open, {facts['replayed']:,} replayed"
     )
-    if found["reasons"]:
-        columns = list(found["reasons"][0])
-        show.table(columns, [list(row.values()) for row in found["reasons"]])
-    if "out" in found:
-        show.say(f"{found['written']:,} open records are in {found['out']}")
+    if facts["reasons"]:
+        columns = list(facts["reasons"][0])
+        show.table(columns, [list(row.values()) for row in facts["reasons"]])
+    if "out" in facts:
+        show.say(f"{facts['written']:,} open records are in {facts['out']}")
 
 
-def _tell_shown(found: dict[str, Any]) -> None:
-    width = max(map(len, found))
-    told = {n: ", ".join(v) if isinstance(v, list) else text_of(v) for n, v in found.items()}
-    print_lines(f"{name:<{width}}  {text}" for name, text in told.items())
+def _tell_shown(record: dict[str, Any]) -> None:
+    width = max(map(len, record))
+    texts = {n: ", ".join(v) if isinstance(v, list) else text_of(v) for n, v in record.items()}
+    print_lines(f"{name:<{width}}  {text}" for name, text in texts.items())
 
 
-def _tell_replayed(found: dict[str, Any]) -> None:
+def _tell_replayed(outcome: dict[str, Any]) -> None:
     show = showing(False)
     show.say(
-        f"{found['landed']} landed, {found['already']} landed before, "
-        f"{len(found['refused'])} would be refused again"
+        f"{outcome['landed']} landed, {outcome['already']} landed before, "
+        f"{len(outcome['refused'])} would be refused again"
     )
-    for row in found["refused"]:
+    for row in outcome["refused"]:
         show.say(f"  {row['record_id']}: {', '.join(row['reasons'])}")
-    if found["landed"]:
-        show.say(f"The next `tidemill run {found['pipeline']}` takes them in.")
+    if outcome["landed"]:
+        show.say(f"The next `tidemill run {outcome['pipeline']}` takes them in.")

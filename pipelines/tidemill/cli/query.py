@@ -59,23 +59,23 @@ def query(
     """Ask SQL of the lake; tables are named plainly. Answer with a table, CSV, JSON or a plot."""
     from tidemill.query.export import Form, as_csv, drawn, write
 
-    wished = Form.wished(form, as_json, output, kind, x, y or (), color)
+    answer_form = Form.wished(form, as_json, output, kind, x, y or (), color)
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
     answer = lake.answer(sql, question=file)
     columns, rows = answer["columns"], answer["rows"]
-    if wished.format == "table":
+    if answer_form.format == "table":
         showing(False).table(columns, rows)
         return
-    if wished.format == "plot":
+    if answer_form.format == "plot":
         title = Path(file).stem.replace("_", " ") if file else ""
-        print_lines([f"wrote {drawn(wished, answer, title)}"])
+        print_lines([f"wrote {drawn(answer_form, answer, title)}"])
         return
-    if wished.format == "csv":
+    if answer_form.format == "csv":
         text = as_csv(columns, rows)
     else:
         text = json_of(answer) + "\n"
-    if wished.output:
-        print_lines([f"wrote {write(text, wished.output)}"])
+    if answer_form.output:
+        print_lines([f"wrote {write(text, answer_form.output)}"])
     elif sys.stdout.isatty():
         print_text(text.replace("\r\n", "\n"))
     else:

@@ -181,19 +181,19 @@ class Exporter(Observer):
         self.gauge("tidemill_overflowed_values", view=view).set(sum(row.overflowed.values()))
         for action, merged in row.merged.items():
             self.count("tidemill_merged_rows_total", merged, view=view, action=action)
-        told = json.loads(row.ledger or "{}")
+        fields = json.loads(row.ledger or "{}")
         for against, name in _DRIFT.items():
-            wrong = told.get(name, 0)
+            wrong = fields.get(name, 0)
             self.count("tidemill_wrong_keys_total", wrong, view=view, against=against)
         if row.as_of:
             self._stands(view, row.as_of)
 
     def _made(
-        self, kind: Callable[..., Any], told: Mapping[str, tuple[str, tuple[str, ...]]]
+        self, kind: Callable[..., Any], definitions: Mapping[str, tuple[str, tuple[str, ...]]]
     ) -> dict[str, Any]:
         return {
             name: kind(name, what, ("pipeline", *labels), registry=self.registry)
-            for name, (what, labels) in told.items()
+            for name, (what, labels) in definitions.items()
         }
 
     def _stands(self, view: str, as_of: datetime) -> None:
@@ -223,6 +223,6 @@ class Lateness(Collector):
             so_far += events
             buckets.append(("+Inf" if name == lateness.BEYOND else f"{name}.0", float(so_far)))
         what = "Seconds from event time to arrival, of accepted events"
-        found = HistogramMetricFamily(LATENESS, what, labels=["pipeline"])
-        found.add_metric([self._pipeline], buckets, float(self._seconds))
-        yield found
+        histogram = HistogramMetricFamily(LATENESS, what, labels=["pipeline"])
+        histogram.add_metric([self._pipeline], buckets, float(self._seconds))
+        yield histogram

@@ -41,9 +41,9 @@ class Watched:
             if table not in self.versions:
                 newest = self.flow.reader.commits(table, 1)
                 self.versions[table] = max((newest[0].version if newest else -1) - FIRST, -1)
-        found = batches.since(self.flow, self.versions)
-        self.versions = batches.seen(self.flow, found, self.versions)
-        for row in found:
+        new_rows = batches.since(self.flow, self.versions)
+        self.versions = batches.seen(self.flow, new_rows, self.versions)
+        for row in new_rows:
             self.rows.setdefault((_shown(row), row.view), []).append(row)
         for who, rows in self.rows.items():
             self.rows[who] = [r for r in rows[:-BARS] if r.committed_at > now - KEPT] + rows[-BARS:]
@@ -102,17 +102,17 @@ def frames(place: Place, clock: Clock, session: Callable[[], SparkSession]) -> I
     """Yield a frame whenever one is asked for. A catalog's tables are found through the session,
     which registers them; a folder's without one."""
     if place.folder:
-        found = discovery.flows(discovery.Folder(place.folder), place)
+        flows = discovery.flows(discovery.Folder(place.folder), place)
     else:
-        found = discovery.flows(discovery.Schema(session()), place)
-    watched = [Watched(flow) for flow in found]
+        flows = discovery.flows(discovery.Schema(session()), place)
+    watched = [Watched(flow) for flow in flows]
     while True:
         yield frame(place, watched, clock)
 
 
-def totals(found: Frame) -> Mapping[str, int]:
+def totals(snapshot: Frame) -> Mapping[str, int]:
     """Return what stands in a frame's first line: rows waiting, and the age of the oldest gold."""
-    queries = [query for one in found["pipelines"] for query in one["queries"]]
+    queries = [query for one in snapshot["pipelines"] for query in one["queries"]]
     ages = [q["freshness_seconds"] for q in queries if q["freshness_seconds"] is not None]
     waiting = sum(q["backlog"] or 0 for q in queries)
     return {"backlog": waiting, **({"freshness_seconds": max(ages)} if ages else {})}

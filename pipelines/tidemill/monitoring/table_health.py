@@ -28,20 +28,20 @@ def tables_of(lake: Lake) -> list[dict[str, Any]]:
 
 def _health(lake: Lake, table: Table) -> dict[str, Any]:
     detail = lake.spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]
-    found = {"table": table.name, "files": detail["numFiles"], "bytes": detail["sizeInBytes"]}
+    health = {"table": table.name, "files": detail["numFiles"], "bytes": detail["sizeInBytes"]}
     root = lake.place.folder
     if root is None:
-        return {**found, "small_files": None, "log_files": None, "log_bytes": None}
+        return {**health, "small_files": None, "log_files": None, "log_bytes": None}
     folder = root / table.name
     log = [path.stat().st_size for path in (folder / "_delta_log").glob("*.*")]
     small = small_files(folder, lake.spark.table(table.name).inputFiles())
-    return {**found, "small_files": small, "log_files": len(log), "log_bytes": sum(log)}
+    return {**health, "small_files": small, "log_files": len(log), "log_bytes": sum(log)}
 
 
 def small_files(folder: Path, living: Iterable[str]) -> int:
     """Count the small files that stand beside another one, of those that live: their names are
     unique in a table, whatever their folders are quoted like."""
-    there = {path.name: path for path in folder.rglob("*.parquet")}
-    files = (there.get(name.rpartition("/")[2]) for name in living)
+    by_name = {path.name: path for path in folder.rglob("*.parquet")}
+    files = (by_name.get(name.rpartition("/")[2]) for name in living)
     small = Counter(file.parent for file in files if file and file.stat().st_size < SMALL)
     return sum(number for number in small.values() if number > 1)

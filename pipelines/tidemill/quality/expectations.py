@@ -73,19 +73,19 @@ def record_suite(pipeline: PipelineDefinition) -> list[Expectation]:
 
 def event_suite(pipeline: PipelineDefinition) -> list[Expectation]:
     """Return what every accepted event must be, each expectation with its reason."""
-    told = [rule for rule in rules(pipeline) if rule.word not in OF_RECORDS]
-    return [one for rule in told for one in _expected(rule, typed=True)]
+    event_rules = [rule for rule in rules(pipeline) if rule.word not in OF_RECORDS]
+    return [one for rule in event_rules for one in _expected(rule, typed=True)]
 
 
 def reasons(results: Iterable[Any], key: str = "record_id") -> dict[str, list[str]]:
     """Return, by the key of each row that broke something, its reasons, sorted; of results that
     were
         asked for complete."""
-    found: dict[str, set[str]] = defaultdict(set)
+    by_key: dict[str, set[str]] = defaultdict(set)
     for result in results:
         for row in result.result.get("unexpected_index_list") or ():
-            found[row[key]].add(result.expectation_config.meta["reason"])
-    return {key: sorted(broken) for key, broken in found.items()}
+            by_key[row[key]].add(result.expectation_config.meta["reason"])
+    return {key: sorted(broken) for key, broken in by_key.items()}
 
 
 def _expected(rule: Rule, *, typed: bool) -> Iterator[Expectation]:

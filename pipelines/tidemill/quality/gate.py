@@ -22,13 +22,13 @@ def gate(lake: Lake, clock: Clock, docs: Path | None, wait: float) -> dict[str, 
     own = results.folder(lake)
     place = docs or (own and own / "docs")
     usual = results.earlier(lake, suites.EVENTS_PER_HOUR)
-    found = validation_run.checked(suites.assets(lake, clock, usual), run, place)
-    results.store(lake, run, at, found, wait)
+    checks = validation_run.checked(suites.assets(lake, clock, usual), run, place)
+    results.store(lake, run, at, checks, wait)
     return {
         "pipeline": lake.pipeline.pipeline,
         "run": run,
         "at": at,
-        "ok": all(check.ok for check in found),
+        "ok": all(check.ok for check in checks),
         "docs": str(place / "index.html") if place else None,
-        "checks": [vars(check) for check in found],
+        "checks": [vars(check) for check in checks],
     }

@@ -48,10 +48,10 @@ def listed(lake: Lake, since: datetime | None, reason: str | None) -> dict[str, 
         F.count_if("replayed").alias("replayed"),
     )
     total = rows.agg(*counts).collect()[0]
-    told = rows.withColumn("reason", F.explode("reasons")).groupBy("reason")
+    by_reason = rows.withColumn("reason", F.explode("reasons")).groupBy("reason")
     newest = F.max(F.unix_seconds("ingested_at")).alias("newest")
     example = F.min("record_id").alias("example")
-    reasons = told.agg(*counts, newest, example).orderBy(F.desc("records"), "reason").collect()
+    reasons = by_reason.agg(*counts, newest, example).orderBy(F.desc("records"), "reason").collect()
     still = rows.where(~F.col("replayed")).orderBy(F.desc("ingested_at"), "record_id")
     columns = ("record_id", "reasons", F.unix_seconds("ingested_at").alias("ingested_at"))
     return {
@@ -76,9 +76,9 @@ def shown(lake: Lake, record_id: str) -> dict[str, Any]:
             where=record_id,
             expected=f"a record_id of `tidemill quarantine list {lake.pipeline.pipeline}`",
         )
-    found = _timed(rows[0].asDict(), *times)
-    found.pop("ingest_date")
-    return {**found, "replay_id": replays.PREFIX + record_id if found["replayed"] else None}
+    record = _timed(rows[0].asDict(), *times)
+    record.pop("ingest_date")
+    return {**record, "replay_id": replays.PREFIX + record_id if record["replayed"] else None}
 
 
 def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:

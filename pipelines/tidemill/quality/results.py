@@ -102,15 +102,15 @@ def _alone(lake: Lake, wait: float) -> Iterator[None]:
 
 
 def _refuse_other(lake: Lake) -> None:
-    if found := creation.difference(lake.spark, table()):
+    if difference := creation.difference(lake.spark, table()):
         raise LakeError(
-            f"is not as this version makes it: {found}",
+            f"is not as this version makes it: {difference}",
             where=table().name,
             expected="the table of `tidemill quality`; rename or drop the other",
         )
 
 
 def _row(lake: Lake, run: str, at: datetime, check: Check) -> dict[str, Any]:
-    told = {**vars(check), "examples": json.dumps(check.examples, default=str)}
-    told |= {"table_name": told.pop("table"), "check_name": told.pop("check")}
-    return {**told, "run": run, "pipeline": lake.pipeline.pipeline, "at": at, "date": at.date()}
+    fields = {**vars(check), "examples": json.dumps(check.examples, default=str)}
+    fields |= {"table_name": fields.pop("table"), "check_name": fields.pop("check")}
+    return {**fields, "run": run, "pipeline": lake.pipeline.pipeline, "at": at, "date": at.date()}

@@ -50,7 +50,7 @@ def assets(lake: Lake, clock: Clock, earlier: Sequence[float]) -> Iterator[Asset
     """Yield what is validated; `earlier` are the events an hour of earlier runs."""
     pipeline = lake.pipeline
     held = {view.name: silver.bucketed(lake, view) for view in pipeline.views}
-    newest = max(filter(None, (there.newest for there in held.values())), default=None)
+    newest = max(filter(None, (state.newest for state in held.values())), default=None)
     events = _recent(lake, tables.events(pipeline).name, "event_hour", newest)
     once = _expect("ColumnValuesToBeUnique", "record_id:once", column="record_id")
     suite = [*event_suite(pipeline), once]
@@ -149,8 +149,8 @@ def _of_pipeline(
     suite.append(_usual(earlier, gate.drift))
     for view in lake.pipeline.views:
         if gate.freshness is not None:
-            there = held[view.name]
-            facts[name := f"{view.name}_seconds_behind"] = _behind(lake, view, there, clock)
+            state = held[view.name]
+            facts[name := f"{view.name}_seconds_behind"] = _behind(lake, view, state, clock)
             most = duration(gate.freshness).total_seconds()
             suite.append(_at_most(f"freshness:{view.name}", name, most))
         if gate.reconcile:
@@ -185,10 +185,10 @@ def _per_hour(events: DataFrame) -> float:
     return float(count / (seconds / HOUR.total_seconds() + 1)) if count else 0.0
 
 
-def _behind(lake: Lake, view: FeatureView, there: silver.Bucketed, clock: Clock) -> float:
+def _behind(lake: Lake, view: FeatureView, state: silver.Bucketed, clock: Clock) -> float:
     """Return by how many seconds gold is behind the newest event, or by the wall clock behind
     now."""
-    end = silver.event_as_of(there, view)
+    end = silver.event_as_of(state, view)
     if end is None:
         return 0.0
     if lake.pipeline.clock == "wall":

@@ -49,7 +49,7 @@ def validated(frame: DataFrame, suite: Sequence[Expectation], key: Sequence[str]
 
 def checked(assets: Iterable[Asset], run: str, docs: Path | None) -> list[Check]:
     """Validate every asset; write Data Docs of the run into `docs`, where given."""
-    context, found = _context(), []
+    context, checks = _context(), []
     if docs is not None:
         from tidemill.quality.data_docs import site  # Great Expectations is an extra
 
@@ -61,10 +61,10 @@ def checked(assets: Iterable[Asset], run: str, docs: Path | None) -> list[Check]
             "partial_unexpected_count": EXAMPLES,
         }
         with kept(asset.frame):
-            found += [_check(asset, result) for result in _run(context, asset, run, wanted)]
+            checks += [_check(asset, result) for result in _run(context, asset, run, wanted)]
     if docs is not None:
         context.build_data_docs(site_names=[SITE])
-    return found
+    return checks
 
 
 @contextmanager
@@ -106,20 +106,20 @@ def _run(context: Any, asset: Asset, run: str, wanted: dict[str, Any]) -> list[A
     checkpoint = context.checkpoints.add(
         great.Checkpoint(name=asset.name, validation_definitions=[validation], result_format=wanted)
     )
-    told = checkpoint.run(
+    checkpoint_result = checkpoint.run(
         batch_parameters={"dataframe": asset.frame},
         run_id=great.RunIdentifier(run_name=run or None),
     )
-    return [result for each in told.run_results.values() for result in each.results]
+    return [result for each in checkpoint_result.run_results.values() for result in each.results]
 
 
 def _check(asset: Asset, result: Any) -> Check:
-    config, found = result.expectation_config, result.result
+    config, details = result.expectation_config, result.result
     _refuse_broken(asset, result)
-    value = found.get("observed_value")
-    unexpected = int(found.get("unexpected_count") or 0)
-    rows = f"{unexpected} unexpected of {found.get('element_count', 0)}"
-    examples = found.get("partial_unexpected_index_list") or []
+    value = details.get("observed_value")
+    unexpected = int(details.get("unexpected_count") or 0)
+    rows = f"{unexpected} unexpected of {details.get('element_count', 0)}"
+    examples = details.get("partial_unexpected_index_list") or []
     return Check(
         table=asset.name,
         check=config.meta["reason"],

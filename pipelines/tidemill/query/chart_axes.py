@@ -46,14 +46,14 @@ class Axes:
 
     def points(self) -> list[dict[str, Any]]:
         """Return a point per record and y, by axis: Vega takes some column names for a path."""
-        found = []
+        points = []
         for record in self.records:
             for y in self.ys:
                 point = {"x": record[self.x], "y": record[y]}
                 if self.several or self.color:
                     point["color"] = self.named[y] if self.several else record[self.color or ""]
-                found.append(point)
-        return found
+                points.append(point)
+        return points
 
 
 def axes_of(
@@ -69,8 +69,8 @@ def axes_of(
     check_kind(kind)
     for name in (x, *(ys or ()), color):
         if name is not None and name not in columns:
-            found = f"there is no column {name!r}{did_you_mean(name, columns)}"
-            raise UsageError(found, where="plot", expected=", ".join(columns))
+            message = f"there is no column {name!r}{did_you_mean(name, columns)}"
+            raise UsageError(message, where="plot", expected=", ".join(columns))
     if not rows:
         raise UsageError("there is no row to draw", where="plot", expected="one row or more")
     types = {name: _type([row[i] for row in rows]) for i, name in enumerate(columns)}
@@ -88,8 +88,8 @@ def axes_of(
 def check_kind(kind: str | None) -> None:
     """Raise UsageError for a kind that is none of KINDS."""
     if kind is not None and kind not in KINDS:
-        found = f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}"
-        raise UsageError(found, where="plot", expected=", ".join(KINDS))
+        message = f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}"
+        raise UsageError(message, where="plot", expected=", ".join(KINDS))
 
 
 def _numbers(
@@ -104,11 +104,11 @@ def _numbers(
                 f"column {name!r} holds no numbers", where="plot", expected=_said(numeric)
             )
     if not (ys or numeric):
-        found = f"no numeric column beside {x!r}"
-        raise UsageError(found, where="plot", expected="a column to draw on y")
+        message = f"no numeric column beside {x!r}"
+        raise UsageError(message, where="plot", expected="a column to draw on y")
     if ys and len(ys) > 1 and color:
-        found = "several columns on y have colors already"
-        raise UsageError(found, where="plot", expected=f"one of {_said(ys)}")
+        message = "several columns on y have colors already"
+        raise UsageError(message, where="plot", expected=f"one of {_said(ys)}")
     return ys or (numeric[:1] if color else numeric)
 
 

@@ -58,8 +58,8 @@ def chart(
     drawn = axes_of(columns, rows, kind, x, [y] if isinstance(y, str) else y, color, named)
     made = _heat(drawn) if drawn.kind == "heat" else _plain(drawn)
     made = made.properties(width=width, height=height or _height(drawn), title=visible(title))
-    found: Figure = made.configure_view(stroke=None).configure_axis(labelLimit=240, titlePadding=10)
-    return found
+    plot: Figure = made.configure_view(stroke=None).configure_axis(labelLimit=240, titlePadding=10)
+    return plot
 
 
 def save(made: Figure, path: str | Path) -> Path:
@@ -95,8 +95,8 @@ def show(made: Figure, name: str) -> Figure:
 def check_suffix(path: Path) -> None:
     """Raise UsageError when a chart cannot be written to a file of that name."""
     if path.suffix not in SUFFIXES:
-        found = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
-        raise UsageError(f"{found} is no picture's", where=str(path), expected=" ".join(SUFFIXES))
+        suffix = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
+        raise UsageError(f"{suffix} is no picture's", where=str(path), expected=" ".join(SUFFIXES))
 
 
 def require_altair() -> None:

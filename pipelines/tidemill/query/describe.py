@@ -29,17 +29,17 @@ def describe(lake: Lake, view: FeatureView, clock: Clock) -> Described:
     The age is what the clock shows beyond gold's as_of. A feature is exact at its bucket: at a
     window's edge it is off by the events of one bucket at worst, `edge`.
     """
-    there = lake.gold_state(view)
-    age = round((clock.now() - there.as_of).total_seconds()) if there.as_of else None
+    state = lake.gold_state(view)
+    age = round((clock.now() - state.as_of).total_seconds()) if state.as_of else None
     return {
         "view": view.name,
         "pipeline": lake.pipeline.pipeline,
         "keys": list(view.keys),
         "bucket": view.bucket,
         "engine": lake.pipeline.engine,
-        "as_of": there.as_of and iso(there.as_of),
+        "as_of": state.as_of and iso(state.as_of),
         "age_seconds": age,
-        "gold_version": there.version,
+        "gold_version": state.version,
         "features": [_feature(view, column) for column in view.shown],
         "tables": [_table(lake, table) for table in _tables(lake, view)],
         "unfinished": interrupted_rebuilds.of_view(lake.spark, view),
@@ -81,12 +81,12 @@ def _newest(commits: list[Commit]) -> Described | None:
     """Return the newest commit that tells how far the table has read, else the newest that moved
     rows."""
     moved = [commit for commit in commits if commit.moves_data]
-    told = next((commit for commit in moved if commit.ledger), None) or next(iter(moved), None)
-    if told is None:
+    newest = next((commit for commit in moved if commit.ledger), None) or next(iter(moved), None)
+    if newest is None:
         return None
     return {
-        "version": told.version,
-        "operation": told.operation,
-        "committed_at": iso(told.at),
-        "ledger": dict(told.ledger) if told.ledger else None,
+        "version": newest.version,
+        "operation": newest.operation,
+        "committed_at": iso(newest.at),
+        "ledger": dict(newest.ledger) if newest.ledger else None,
     }

@@ -125,23 +125,23 @@ def _value(key: str, type_: str, word: str) -> str:
 def _columns_of(view: FeatureView, feature: str | None) -> tuple[Column, ...]:
     if feature is None:
         return view.shown
-    found = tuple(column for column in view.shown if column.name == feature)
-    if not found:
+    matches = tuple(column for column in view.shown if column.name == feature)
+    if not matches:
         hint = did_you_mean(feature, [column.name for column in view.shown])
         raise UsageError(f"view {view.name} has no feature {feature!r}{hint}", where="--feature")
-    return found
+    return matches
 
 
 def _time(lake: Lake, view: FeatureView, at: datetime | None) -> _Time:
-    there = lake.gold_state(view)
+    state = lake.gold_state(view)
     if at is None:
-        return _Time(there.as_of, there.batch, there.version)
+        return _Time(state.as_of, state.batch, state.version)
     if (at - EPOCH) % view.bucket_length:
         expected = f"a multiple of {view.bucket}"
         raise UsageError(f"{iso(at)} is not the end of a bucket", where="--at", expected=expected)
     kept = lake.pipeline.kept_of(view)
-    if there.as_of and at - view.horizon < there.as_of - kept:
-        expected = f"{iso(there.as_of - kept + view.horizon)} or later"
+    if state.as_of and at - view.horizon < state.as_of - kept:
+        expected = f"{iso(state.as_of - kept + view.horizon)} or later"
         message = f"buckets are kept for {kept.days} days: those of {iso(at)} may be gone"
         raise UsageError(message, where="--at", expected=expected)
     return _Time(at, silver.bucketed(lake, view).batch, None)
@@ -200,11 +200,11 @@ def _buckets(
     if time.as_of is None:
         return []
     partials = {term.partial.name: term.partial for c in columns for term in c.terms}
-    found = []
+    buckets = []
     for row in _asked(lake, "key_buckets", view, key, _known(time)):
         windows = _windows(columns, time.as_of, row["bucket_start"])
         if windows and any(_holds(partial, row[name]) for name, partial in partials.items()):
-            found.append(
+            buckets.append(
                 {
                     "bucket_start": row["bucket_start"],
                     "batch": row["batch"],
@@ -212,7 +212,7 @@ def _buckets(
                     "partials": {name: row[name] for name in partials},
                 }
             )
-    return found
+    return buckets
 
 
 def _events(
@@ -224,14 +224,14 @@ def _events(
     of = {"known_events": tables.events, "known_records": tables.bronze}
     known = {name: lake.spark.table(table(lake.pipeline).name) for name, table in of.items()}
     partials = {term.partial.name for column in columns for term in column.terms}
-    found = []
+    events = []
     for row in _asked(lake, "key_events", view, key, {"as_of": time.as_of}, known):
         event = row.asDict()
         event["counts_in"] = [name for name in event["counts_in"] if name in partials]
         event["windows"] = _windows(columns, time.as_of, event.pop("bucket_start"))
         if event["windows"] and event["counts_in"]:
-            found.append({name: plain(value) for name, value in event.items()})
-    return found
+            events.append({name: plain(value) for name, value in event.items()})
+    return events
 
 
 def _windows(columns: Sequence[Column], as_of: datetime, bucket_start: datetime) -> list[str]:

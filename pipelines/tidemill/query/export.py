@@ -51,8 +51,8 @@ class Form:
         """
         format = format or ("json" if as_json else _of_suffix(output))
         if format not in FORMATS:
-            found = f"unknown format {format!r}{did_you_mean(format, FORMATS)}"
-            raise UsageError(found, where="--format", expected=", ".join(FORMATS))
+            message = f"unknown format {format!r}{did_you_mean(format, FORMATS)}"
+            raise UsageError(message, where="--format", expected=", ".join(FORMATS))
         if as_json and format != "json":
             raise UsageError(f"--json is not {format}", where="--format", expected="one of them")
         if format == "table" and output:

@@ -92,17 +92,17 @@ def version_at(lake: Lake, view: FeatureView, at: datetime) -> GoldVersion:
     one that the log no longer reaches.
     """
     name = tables.features(view).name
-    found = versions(lake, view)
-    if not found:
+    history = versions(lake, view)
+    if not history:
         raise UsageError("was never refreshed", where=name, expected="a refresh, then a time")
-    newest = found[0].as_of
+    newest = history[0].as_of
     if at > newest:
         message = f"{iso(at)} is after the newest as_of"
         raise UsageError(message, where=name, expected=f"{iso(newest)} or earlier")
-    known = [one for one in found if one.as_of <= at]
+    known = [one for one in history if one.as_of <= at]
     if known:
         return max(known, key=lambda one: (one.as_of, one.version))
-    first = min(one.as_of for one in found)
+    first = min(one.as_of for one in history)
     oldest = lake.commits(name, None)[-1].version
     if oldest == 0:
         message = f"{iso(at)} is before the first refresh"
@@ -117,32 +117,32 @@ def rows_at(lake: Lake, view: FeatureView, at: datetime) -> DataFrame:
     Refuses what `version_at` refuses, and a version whose files VACUUM has deleted (LakeError).
     In a folder the files are looked for; a catalog's are read once through.
     """
-    name, found = tables.features(view).name, version_at(lake, view, at)
+    name, gold = tables.features(view).name, version_at(lake, view, at)
     try:
-        rows = lake.spark.read.option("versionAsOf", found.version).table(name)
+        rows = lake.spark.read.option("versionAsOf", gold.version).table(name)
         files = rows.inputFiles()
     except AnalysisException as error:
-        raise _gone(name, found, str(error).splitlines()[0]) from error
+        raise _gone(name, gold, str(error).splitlines()[0]) from error
     if lake.place.folder is None:
-        _read_through(rows, name, found)
+        _read_through(rows, name, gold)
     elif any(not Path(unquote(urlparse(file).path)).exists() for file in files):
-        raise _gone(name, found, "VACUUM has deleted files of it")
+        raise _gone(name, gold, "VACUUM has deleted files of it")
     return rows
 
 
-def _read_through(rows: DataFrame, name: str, found: GoldVersion) -> None:
+def _read_through(rows: DataFrame, name: str, gold: GoldVersion) -> None:
     """Read a column of every file: the log alone would answer a count of rows."""
     try:
         rows.agg(F.bit_xor(F.xxhash64("updated_at"))).collect()
     except PySparkException as error:
         if not any(word in str(error) for word in _MISSING):
             raise
-        raise _gone(name, found, "VACUUM has deleted files of it") from error
+        raise _gone(name, gold, "VACUUM has deleted files of it") from error
 
 
-def _gone(name: str, found: GoldVersion, why: str) -> LakeError:
+def _gone(name: str, gold: GoldVersion, why: str) -> LakeError:
     return LakeError(
-        f"version {found.version}, as of {iso(found.as_of)}, cannot be read any more: {why}",
+        f"version {gold.version}, as of {iso(gold.as_of)}, cannot be read any more: {why}",
         where=name,
         expected="a later time; files are kept for the pipeline's maintenance: retention",
     )

@@ -37,8 +37,8 @@ def asked(sql: str | None, file: str | None) -> str:
     UsageError when both or none is given, there is no such file, or it does more than read.
     """
     if (sql is None) == (file is None):
-        found = "neither SQL nor a file" if sql is None else "SQL and a file"
-        raise UsageError(f"found {found}", where="query", expected="one of SQL and --file")
+        choice = "neither SQL nor a file" if sql is None else "SQL and a file"
+        raise UsageError(f"found {choice}", where="query", expected="one of SQL and --file")
     return read_only(sql if sql is not None else _text_of(str(file)))
 
 
@@ -47,8 +47,8 @@ def _text_of(file: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        found = f"is no question and no file that can be read{did_you_mean(file, known())}"
-        raise UsageError(found, where=file, expected="a file of SQL, or a question") from error
+        message = f"is no question and no file that can be read{did_you_mean(file, known())}"
+        raise UsageError(message, where=file, expected="a file of SQL, or a question") from error
 
 
 def read_only(sql: str) -> str:

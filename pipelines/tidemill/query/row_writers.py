@@ -29,17 +29,17 @@ def last_writer(
     `updated_at` is the row's: the as_of of its last change.
     """
     as_of = iso(updated_at)
-    found = {
-        version: (told, at)
-        for version, told, at in (*_recorded(lake, view, updated_at), *_recent(lake, view))
-        if told["as_of"] == as_of and told.get("changed") and ledger.UPKEEP not in told
+    commits = {
+        version: (fields, at)
+        for version, fields, at in (*_recorded(lake, view, updated_at), *_recent(lake, view))
+        if fields["as_of"] == as_of and fields.get("changed") and ledger.UPKEEP not in fields
     }
-    if not found:
+    if not commits:
         return None
-    version = _changed_in(lake, view, key, sorted(found)) if len(found) > 1 else min(found)
-    told, at = found[version]
+    version = _changed_in(lake, view, key, sorted(commits)) if len(commits) > 1 else min(commits)
+    fields, at = commits[version]
     words = ("refresh", "batch", "from_batch", "mode", "as_of")
-    said = {word: told.get(word) for word in words}
+    said = {word: fields.get(word) for word in words}
     return {"gold_version": version, **said, "committed_at": iso(at)}
 
 

@@ -17,10 +17,10 @@ def showing(as_json: bool) -> Any:
     return Show(quiet=as_json)
 
 
-def print_one(as_json: bool, found: dict[str, Any], show: Any) -> None:
-    """Print `found` as JSON, or call what shows it."""
+def print_one(as_json: bool, result: dict[str, Any], show: Any) -> None:
+    """Print `result` as JSON, or call what shows it."""
     if as_json:
-        print(json_of(found))
+        print(json_of(result))
     else:
         show()
 
@@ -28,16 +28,16 @@ def print_one(as_json: bool, found: dict[str, Any], show: Any) -> None:
 def print_each(as_json: bool, results: list[dict[str, Any]]) -> None:
     """Print one view's result as the object itself, several as a list of them."""
     if as_json:
-        found: Any = results[0] if len(results) == 1 else {"views": results}
-        print(json_of(found))
+        document: Any = results[0] if len(results) == 1 else {"views": results}
+        print(json_of(document))
         return
     for result in results:
         print_lines(["  ".join(f"{name} {text_of(value)}" for name, value in result.items())])
 
 
-def json_of(found: Any) -> str:
+def json_of(value: Any) -> str:
     """Return the value as JSON of one line, which a terminal can be shown too."""
-    return visible_json(json.dumps(found, default=text_of, ensure_ascii=False))
+    return visible_json(json.dumps(value, default=text_of, ensure_ascii=False))
 
 
 def text_of(value: Any) -> str:

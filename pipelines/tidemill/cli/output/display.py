@@ -77,11 +77,11 @@ class Show:
             (f"{step.seconds:.1f}s", "dim"),
         )
 
-    def summary(self, found: Mapping[str, Any]) -> None:
+    def summary(self, totals: Mapping[str, Any]) -> None:
         """Print a run's totals, on as many lines as they need."""
-        counts = {name: value for name, value in found.items() if name != "seconds"}
+        counts = {name: value for name, value in totals.items() if name != "seconds"}
         texts = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in counts.items()]
-        texts[-1] += f" in {found['seconds']:.0f} s"
+        texts[-1] += f" in {totals['seconds']:.0f} s"
         first, *more = wrapped(texts, WIDTH - len(_DONE))
         self.say(("done", "bold"), f"  {first}")
         for text in more:
@@ -112,9 +112,9 @@ class Show:
                 self.say(f"{padded(column, width)}  {text}")
             self.say()
 
-    def checks(self, found: Sequence[Mapping[str, Any]]) -> None:
+    def checks(self, results: Sequence[Mapping[str, Any]]) -> None:
         """Print what the doctor found, with the fix where something is wrong."""
-        for check in found:
+        for check in results:
             mark = ("ok  ", "green") if check["ok"] else ("fix ", "red")
             self.say(mark, f" {check['name']}: {check['found']}")
             if not check["ok"]:

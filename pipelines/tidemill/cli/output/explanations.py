@@ -11,42 +11,42 @@ MOST = 20  # rows of a list that are printed; --json has them all
 Found = Mapping[str, Any]
 
 
-def tell_explained(show: Show, found: Found) -> None:
+def tell_explained(show: Show, facts: Found) -> None:
     """Print one key's features, then the buckets that make them and the events behind."""
-    key = ", ".join(f"{name} {value}" for name, value in found["key"].items())
-    show.say((found["view"], "bold"), f"  {key}")
-    for text in _standing(found):
+    key = ", ".join(f"{name} {value}" for name, value in facts["key"].items())
+    show.say((facts["view"], "bold"), f"  {key}")
+    for text in _standing(facts):
         show.say(text)
-    show.prose(_row(found))
+    show.prose(_row(facts))
     show.say()
     show.table(
         ["feature", "value", "window", "buckets"],
         [
             [f["feature"], _text(f["value"]), _window(f["window"]), f["buckets"]]
-            for f in found["features"]
+            for f in facts["features"]
         ],
     )
-    _list(show, "buckets", _bucket_rows(found["buckets"]))
-    _list(show, "events", _event_rows(found["events"]))
+    _list(show, "buckets", _bucket_rows(facts["buckets"]))
+    _list(show, "events", _event_rows(facts["events"]))
 
 
-def _standing(found: Found) -> list[str]:
-    if not found["as_of"]:
+def _standing(facts: Found) -> list[str]:
+    if not facts["as_of"]:
         return ["gold was never refreshed"]
-    at = f"as_of {found['as_of']}, buckets up to batch {found['batch']}"
-    if found["recomputed"]:
+    at = f"as_of {facts['as_of']}, buckets up to batch {facts['batch']}"
+    if facts["recomputed"]:
         again = "recomputed from the buckets with what is known now; nothing was written"
         return [at, again]
-    return [f"{at}, gold version {found['gold_version']}"]
+    return [f"{at}, gold version {facts['gold_version']}"]
 
 
-def _row(found: Found) -> str:
-    if not found["found"]:
+def _row(facts: Found) -> str:
+    if not facts["found"]:
         return "there is nothing of this key: its features are empty"
-    if found["recomputed"]:
+    if facts["recomputed"]:
         return "gold is as it was; these values are not read from it"
-    by = found["written_by"]
-    changed = f"the row changed last at as_of {found['updated_at']}"
+    by = facts["written_by"]
+    changed = f"the row changed last at as_of {facts['updated_at']}"
     if not by:
         return f"{changed}; the ledger of that refresh is no longer kept"
     return (
@@ -100,38 +100,38 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, list | dict | bool) else value
 
 
-def tell_described(show: Show, found: Found) -> None:
+def tell_described(show: Show, facts: Found) -> None:
     """Print a view's features, its tables and how fresh gold is."""
-    keys = ", ".join(found["keys"])
+    keys = ", ".join(facts["keys"])
     show.say(
-        (found["view"], "bold"),
-        f"  of pipeline {found['pipeline']}, by {keys}; buckets of {found['bucket']}, engine "
-        f"{found['engine']}",
+        (facts["view"], "bold"),
+        f"  of pipeline {facts['pipeline']}, by {keys}; buckets of {facts['bucket']}, engine "
+        f"{facts['engine']}",
     )
-    show.say(_freshness(found))
+    show.say(_freshness(facts))
     show.say()
     columns = ("feature", "type", "window", "what", "empty", "edge")
     show.table(
-        columns, [[_short(feature[name]) for name in columns] for feature in found["features"]]
+        columns, [[_short(feature[name]) for name in columns] for feature in facts["features"]]
     )
-    edge = found["bucket"]
+    edge = facts["bucket"]
     show.say((f"edge: at a window's edge a value is off by one bucket at worst, {edge}", "dim"))
     show.say()
     names = ("table", "rows", "files", "bytes")
     show.table(
         [*names, "newest"],
-        [[*(table[name] for name in names), _newest(table["newest"])] for table in found["tables"]],
+        [[*(table[name] for name in names), _newest(table["newest"])] for table in facts["tables"]],
     )
-    for each in found["unfinished"]:
+    for each in facts["unfinished"]:
         show.say(f"a rebuild of {each['of']} is unfinished: {each['way']}")
 
 
-def _freshness(found: Found) -> str:
-    if not found["as_of"]:
+def _freshness(facts: Found) -> str:
+    if not facts["as_of"]:
         return "gold was never refreshed"
     return (
-        f"as_of {found['as_of']}, {found['age_seconds']:,} s ago; gold version "
-        f"{found['gold_version']}"
+        f"as_of {facts['as_of']}, {facts['age_seconds']:,} s ago; gold version "
+        f"{facts['gold_version']}"
     )
 
 
@@ -143,6 +143,6 @@ def _newest(commit: Found | None) -> str:
     if commit is None:
         return "as it was made"
     words = ("refresh", "batch", "as_of", "newest", "mode", "upkeep")
-    told = commit["ledger"] or {}
-    said = [f"{word} {told[word]}" for word in words if told.get(word) is not None]
+    ledger = commit["ledger"] or {}
+    said = [f"{word} {ledger[word]}" for word in words if ledger.get(word) is not None]
     return ", ".join([f"version {commit['version']}, {commit['operation']}", *said])

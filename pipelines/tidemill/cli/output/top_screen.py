@@ -37,30 +37,30 @@ def show_live(next_frame: Callable[[], Frame], every: float) -> None:
             return
 
 
-def show_once(found: Frame) -> None:
+def show_once(frame: Frame) -> None:
     """Print one frame."""
     terminal = console()
-    terminal.print(drawn(found, terminal.width), soft_wrap=False)
+    terminal.print(drawn(frame, terminal.width), soft_wrap=False)
 
 
-def drawn(found: Frame, width: int) -> RenderableType:
+def drawn(frame: Frame, width: int) -> RenderableType:
     """Return a frame as text of that width."""
-    parts: list[RenderableType] = [_head(found)]
-    for one in found["pipelines"]:
+    parts: list[RenderableType] = [_head(frame)]
+    for one in frame["pipelines"]:
         parts += [line(), line((one["pipeline"], "bold")), _queries(one["queries"], width)]
         parts += [_refused(query) for query in one["queries"] if query["refused"]]
-    if not found["pipelines"]:
+    if not frame["pipelines"]:
         parts.append(line(("no pipeline has run here yet", "yellow")))
     return Group(*parts)
 
 
-def _head(found: Frame) -> RenderableType:
-    told = totals(found)
-    writer = f"writer {found['writer']}" if found["writer"] else "no writer"
-    writer += f", {told['backlog']:,} rows wait"
-    if "freshness_seconds" in told:
-        writer += f", gold is {span(told['freshness_seconds'])} old"
-    return Group(line((found["lake"], "bold"), f"  {found['at']}"), line(writer))
+def _head(frame: Frame) -> RenderableType:
+    summary = totals(frame)
+    writer = f"writer {frame['writer']}" if frame["writer"] else "no writer"
+    writer += f", {summary['backlog']:,} rows wait"
+    if "freshness_seconds" in summary:
+        writer += f", gold is {span(summary['freshness_seconds'])} old"
+    return Group(line((frame["lake"], "bold"), f"  {frame['at']}"), line(writer))
 
 
 def _queries(queries: list[dict[str, Any]], width: int) -> Table:
@@ -97,8 +97,8 @@ def _cells(query: dict[str, Any]) -> dict[str, str]:
 
 def _refused(query: dict[str, Any]) -> Text:
     worst = sorted(query["refused"].items(), key=lambda item: -item[1])
-    told = ", ".join(f"{reason} {records:,}" for reason, records in worst[:6])
-    return line((f"refused by the newest batch: {told}", "yellow"))
+    reasons = ", ".join(f"{reason} {records:,}" for reason, records in worst[:6])
+    return line((f"refused by the newest batch: {reasons}", "yellow"))
 
 
 def _count(number: int | None) -> str:

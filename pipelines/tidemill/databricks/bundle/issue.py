@@ -16,5 +16,5 @@ class Finding:
 
     def __str__(self) -> str:
         """Return the finding as editors and people read it: `file:line: message`."""
-        told = f"{self.file}:{self.line}: {self.message}"
-        return f"{told} (expected: {self.expected})" if self.expected else told
+        text = f"{self.file}:{self.line}: {self.message}"
+        return f"{text} (expected: {self.expected})" if self.expected else text

@@ -58,8 +58,8 @@ class Bundle:
         return tuple(
             Resource(kind, key, value, document)
             for document in self.documents
-            for kind, found in mapping(document.value, "resources").items()
-            for key, value in mapping(found).items()
+            for kind, entries in mapping(document.value, "resources").items()
+            for key, value in mapping(entries).items()
         )
 
     def of(self, kind: str) -> Iterator[Resource]:
@@ -92,8 +92,8 @@ def mapping(value: Any, *steps: str) -> Mapping[str, Any]:
 
 def items(value: Any, step: str) -> list[tuple[int, Mapping[str, Any]]]:
     """Return the mappings in the list under `step`, each with its number."""
-    found = value.get(step) if isinstance(value, Mapping) else None
-    listed = found if isinstance(found, list) else []
+    content = value.get(step) if isinstance(value, Mapping) else None
+    listed = content if isinstance(content, list) else []
     return [(number, each) for number, each in enumerate(listed) if isinstance(each, Mapping)]
 
 

@@ -47,9 +47,9 @@ def _wrong(bundle: Bundle, path: str) -> str | None:
         known = bundle.variables
         return None if name in known else f"variable is not declared{did_you_mean(name, known)}"
     if head == "resources":
-        there = [f"{r.kind}.{r.key}" for r in bundle.resources]
+        resources = [f"{r.kind}.{r.key}" for r in bundle.resources]
         said = ".".join(rest[:2])
-        return None if said in there else f"no such resource{did_you_mean(said, there)}"
+        return None if said in resources else f"no such resource{did_you_mean(said, resources)}"
     if head in KNOWN:
         return None if name in KNOWN[head] else f"unknown name{did_you_mean(name, KNOWN[head])}"
     return f"unknown reference{did_you_mean(head, ('var', 'resources', *KNOWN))}"
@@ -79,12 +79,12 @@ class Target:
         whole = REFERENCE.fullmatch(value)
         if whole:
             return self._named(whole[1], seen)
-        return REFERENCE.sub(lambda found: str(self._named(found[1], seen)), value)
+        return REFERENCE.sub(lambda match: str(self._named(match[1], seen)), value)
 
     def _named(self, path: str, seen: frozenset[str]) -> Any:
         written = f"${{{path}}}"
-        found = None if path in seen else self._value(path)
-        return written if found is None else self.resolved(found, seen | {path})
+        value = None if path in seen else self._value(path)
+        return written if value is None else self.resolved(value, seen | {path})
 
     def _value(self, path: str) -> Any:
         head, _, rest = path.partition(".")

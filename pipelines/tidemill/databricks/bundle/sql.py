@@ -60,8 +60,8 @@ def check(bundle: Bundle, spark: SparkSession) -> list[Finding]:
         "schema": spark.catalog.currentDatabase(),
     }
     target = Target(bundle, bundle.default_target, here)
-    found = [*_alerts(bundle, spark, target), *_dashboards(bundle, spark, target)]
-    return sorted(set(found), key=lambda f: (f.file, f.line, f.message))
+    findings = [*_alerts(bundle, spark, target), *_dashboards(bundle, spark, target)]
+    return sorted(set(findings), key=lambda f: (f.file, f.line, f.message))
 
 
 def _alerts(bundle: Bundle, spark: SparkSession, target: Target) -> Iterator[Finding]:

@@ -40,8 +40,8 @@ class Task:
     @property
     def words(self) -> list[Any]:
         """Its command line as it is written, `tidemill` left out."""
-        found = mapping(self.value, "python_wheel_task").get("parameters")
-        return found if isinstance(found, list) else []
+        parameters = mapping(self.value, "python_wheel_task").get("parameters")
+        return parameters if isinstance(parameters, list) else []
 
     def finding(self, steps: Steps, message: str, expected: str | None = None) -> Finding:
         """Return what is wrong with a part of it."""
@@ -97,8 +97,8 @@ def _order(tasks: list[Task]) -> Iterator[Finding]:
 def _compute(job: Resource, task: Task) -> Iterator[Finding]:
     said = [name for name in COMPUTE if name in task.value]
     if len(said) != 1:
-        found = " and ".join(said) or "nothing"
-        yield task.finding((), f"task {task.key!r} runs on {found}", f"one of {', '.join(COMPUTE)}")
+        kinds = " and ".join(said) or "nothing"
+        yield task.finding((), f"task {task.key!r} runs on {kinds}", f"one of {', '.join(COMPUTE)}")
     for field, listed in (("job_cluster_key", "job_clusters"), ("environment_key", "environments")):
         known = [str(each.get(field)) for _, each in items(job.value, listed)]
         wanted = task.value.get(field)
@@ -131,8 +131,8 @@ def _project(bundle: Bundle) -> tuple[str, list[str]]:
 
 def _table(toml: str, name: str) -> str:
     """Return the text of a table; Python 3.10 has no TOML parser of its own."""
-    found = re.search(rf"^\[{re.escape(name)}\]\n(.*?)(?=^\[|\Z)", toml, re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+    match = re.search(rf"^\[{re.escape(name)}\]\n(.*?)(?=^\[|\Z)", toml, re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""
 
 
 def _entry_point(task: Task, package: str, scripts: list[str]) -> Iterator[Finding]:

@@ -82,17 +82,17 @@ def _alone(job: Resource) -> Iterator[Finding]:
     """A run may not meet the next one, nor a task that writes another beside it."""
     if job.value.get("max_concurrent_runs") != 1:
         yield job.finding(("max_concurrent_runs",), "a job that writes runs once at a time", "1")
-    found = tasks.of(job)
-    before = {task.key: _before(task.key, found) for task in found}
-    for one, other in combinations(filter(writes, found), 2):
+    job_tasks = tasks.of(job)
+    before = {task.key: _before(task.key, job_tasks) for task in job_tasks}
+    for one, other in combinations(filter(writes, job_tasks), 2):
         if one.key not in before[other.key] and other.key not in before[one.key]:
             message = f"{one.key!r} and {other.key!r} may write at the same time"
             yield other.finding(("task_key",), message, f"depends_on: {one.key}")
 
 
-def _before(key: str, found: list[Task]) -> set[str]:
+def _before(key: str, job_tasks: list[Task]) -> set[str]:
     """Return every task that is done before the one called `key` starts."""
-    after = {task.key: task.after for task in found}
+    after = {task.key: task.after for task in job_tasks}
     seen: set[str] = set()
     waiting = list(after.get(key, []))
     while waiting:
@@ -132,10 +132,10 @@ def _older(spark_version: str) -> bool:
 
 def pipelines(bundle: Bundle) -> list[str]:
     """Return the pipelines that the bundle's tasks write, by name or file."""
-    found = [
+    names = [
         str(task.words[1])
         for job in bundle.of("jobs")
         for task in filter(writes, tasks.of(job))
         if len(task.words) > 1
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))

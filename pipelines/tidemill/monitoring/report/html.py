@@ -41,15 +41,15 @@ def section(
         f"<div class='{name}'>{_svg(title, columns, rows, kind, x, y, color, labels, size)}</div>"
         for name, size in WIDTHS.items()
     )
-    found = table or table_of(columns, rows)
-    more = f"<details{' open' if opened else ''}><summary>as a table</summary>{found}</details>"
+    listing = table or table_of(columns, rows)
+    more = f"<details{' open' if opened else ''}><summary>as a table</summary>{listing}</details>"
     return plain(title, what, f"<figure>{plots}</figure>\n{more}")
 
 
 def plain(title: str, what: str, body: str) -> str:
     """Return a section with any body; only the body is HTML already."""
-    told = text_of(what).replace("`tidemill maintain`", "<code>tidemill maintain</code>")
-    return f"<section>\n<h2>{text_of(title)}</h2>\n<p>{told}</p>\n{body}\n</section>"
+    text = text_of(what).replace("`tidemill maintain`", "<code>tidemill maintain</code>")
+    return f"<section>\n<h2>{text_of(title)}</h2>\n<p>{text}</p>\n{body}\n</section>"
 
 
 def _svg(
@@ -112,10 +112,10 @@ def _time(text: str) -> datetime:
 def _points(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the points that a plot holds, which Altair may keep beside it."""
     data = spec["data"]
-    found: list[dict[str, Any]] = (
+    points: list[dict[str, Any]] = (
         spec["datasets"][data["name"]] if "name" in data else data["values"]
     )
-    return found
+    return points
 
 
 def table_of(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:

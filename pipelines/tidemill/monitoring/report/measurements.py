@@ -55,19 +55,19 @@ def _rows(lake: Lake, since: datetime) -> list[Row]:
     kept = lake.spark.table(tables.batches().name).where(
         (F.col("pipeline") == lake.pipeline.pipeline) & (F.col("committed_at") >= times.at(since))
     )
-    found: list[Row] = [{**dict.fromkeys(names), **r.asDict()} for r in times.collect(kept)]
+    rows: list[Row] = [{**dict.fromkeys(names), **r.asDict()} for r in times.collect(kept)]
     beyond: list[BatchRow] = batch_log.since(lake, batch_log.recorded(lake))
-    found += [batch_log.as_row(lake.pipeline.pipeline, row) for row in beyond]
+    rows += [batch_log.as_row(lake.pipeline.pipeline, row) for row in beyond]
     return sorted(
-        (row for row in found if row["committed_at"] >= since), key=lambda row: row["committed_at"]
+        (row for row in rows if row["committed_at"] >= since), key=lambda row: row["committed_at"]
     )
 
 
 def _fresh(lake: Lake, view: str, now: datetime) -> Numbers:
-    there = lake.gold_state(lake.pipeline.view(view))
-    age = round((now - there.as_of).total_seconds()) if there.as_of else None
-    as_of = there.as_of and iso(there.as_of)
-    return {"view": view, "as_of": as_of, "age_seconds": age, "gold_version": there.version}
+    state = lake.gold_state(lake.pipeline.view(view))
+    age = round((now - state.as_of).total_seconds()) if state.as_of else None
+    as_of = state.as_of and iso(state.as_of)
+    return {"view": view, "as_of": as_of, "age_seconds": age, "gold_version": state.version}
 
 
 def _totals(rows: Sequence[Row]) -> Numbers:
@@ -95,8 +95,8 @@ def _over_time(rows: Sequence[Row]) -> Iterator[Numbers]:
     for row in rows:
         at = row["committed_at"]
         by_start.setdefault(at - (at - EPOCH) % length, []).append(row)
-    for start, found in by_start.items():
-        yield {"start": iso(start), "length": int(length.total_seconds()), **_bin(found)}
+    for start, bin_rows in by_start.items():
+        yield {"start": iso(start), "length": int(length.total_seconds()), **_bin(bin_rows)}
 
 
 def _bin(rows: Sequence[Row]) -> Numbers:
@@ -124,10 +124,10 @@ def _bin(rows: Sequence[Row]) -> Numbers:
 
 def _seconds(rows: Sequence[Row]) -> Iterator[Numbers]:
     """Yield what each step of each query took: median, 95 of 100, and most."""
-    found: dict[tuple[str, str, str], list[float]] = {}
+    by_step: dict[tuple[str, str, str], list[float]] = {}
     for query, view, step, seconds in _steps(rows):
-        found.setdefault((query, view, step), []).append(seconds)
-    for (query, view, step), values in found.items():
+        by_step.setdefault((query, view, step), []).append(seconds)
+    for (query, view, step), values in by_step.items():
         values.sort()
         high = values[min(len(values) - 1, round(0.95 * len(values)))]
         yield {
@@ -175,9 +175,9 @@ def _spent(row: Row) -> float:
     return float(sum((row["seconds"] or {}).values()))
 
 
-def _added(found: Iterable[Mapping[str, int] | None]) -> dict[str, int]:
+def _added(addends: Iterable[Mapping[str, int] | None]) -> dict[str, int]:
     sums: dict[str, int] = {}
-    for counts in found:
+    for counts in addends:
         for name, count in (counts or {}).items():
             sums[name] = sums.get(name, 0) + count
     return sums

@@ -40,34 +40,34 @@ def check(output: Path) -> None:
         raise UsageError(message, where="--output", expected="a folder that is there")
 
 
-def write(found: Numbers, output: Path) -> Path:
+def write(numbers: Numbers, output: Path) -> Path:
     """Write the page; return its path."""
     try:
-        output.write_text(rendered(found), encoding="utf-8")
+        output.write_text(rendered(numbers), encoding="utf-8")
     except OSError as error:
         message = f"cannot be written: {error.strerror}"
         raise UsageError(message, where=str(output), expected="a file you may write") from error
     return output.absolute()
 
 
-def rendered(found: Numbers) -> str:
+def rendered(numbers: Numbers) -> str:
     """Return the page as text."""
     template = TEMPLATE.read_text("utf-8")
     return Template(template).substitute(
         policy=content_security_policy(template),
-        pipeline=text_of(found["pipeline"]),
-        lake=text_of(found["lake"]),
-        at=text_of(found["at"]),
-        days=f"{found['days']} day{'s' if found['days'] != 1 else ''}",
-        cards="\n".join(_cards(found)),
-        sections="\n".join(_sections(found)),
+        pipeline=text_of(numbers["pipeline"]),
+        lake=text_of(numbers["lake"]),
+        at=text_of(numbers["at"]),
+        days=f"{numbers['days']} day{'s' if numbers['days'] != 1 else ''}",
+        cards="\n".join(_cards(numbers)),
+        sections="\n".join(_sections(numbers)),
     )
 
 
-def _cards(found: Numbers) -> Iterator[str]:
+def _cards(numbers: Numbers) -> Iterator[str]:
     """Yield the numbers at the top of the page."""
-    totals = found["totals"]
-    for fresh in found["freshness"]:
+    totals = numbers["totals"]
+    for fresh in numbers["freshness"]:
         age = "never refreshed" if fresh["as_of"] is None else f"{span(fresh['age_seconds'])} old"
         yield _card(age, f"{fresh['view']}, as of {fresh['as_of'] or '-'}")
     yield _card(f"{totals['events']:,}", "records judged")
@@ -83,8 +83,8 @@ def _card(number: str, what: str) -> str:
     return f"<div class='card'><b>{text_of(number)}</b><span>{text_of(what)}</span></div>"
 
 
-def _sections(found: Numbers) -> Iterator[str]:
-    bins = found["over_time"]
+def _sections(numbers: Numbers) -> Iterator[str]:
+    bins = numbers["over_time"]
     yield section(
         "Freshness",
         "How old gold was when a refresh could be read: commit time minus as_of, the largest of "
@@ -120,7 +120,7 @@ def _sections(found: Numbers) -> Iterator[str]:
         color="step",
         table=table_of(
             ["query", "view", "step", "batches", "median s", "95 % s", "most s"],
-            [list(row.values()) for row in found["seconds"]],
+            [list(row.values()) for row in numbers["seconds"]],
         ),
     )
     yield section(
@@ -135,13 +135,13 @@ def _sections(found: Numbers) -> Iterator[str]:
         "Refused by reason",
         "A record that breaks two rules counts in both.",
         ["reason", "records", "share"],
-        [[r["reason"], r["records"], f"{r['share']:.3%}"] for r in found["refused"]],
+        [[r["reason"], r["records"], f"{r['share']:.3%}"] for r in numbers["refused"]],
         kind="bar",
         x="reason",
         y="records",
         empty="Nothing was refused.",
     )
-    yield _late(found["late"])
+    yield _late(numbers["late"])
     yield section(
         "Cost of ticks",
         "Rows of gold by what the MERGEs did with them. Copied rows did not change: they stood in "
@@ -151,8 +151,8 @@ def _sections(found: Numbers) -> Iterator[str]:
         kind="bar",
         color="rows were",
     )
-    yield _files(found["files"])
-    shown = [[row[name] for name in _NEWEST] for row in found["batches"]]
+    yield _files(numbers["files"])
+    shown = [[row[name] for name in _NEWEST] for row in numbers["batches"]]
     headings = [name.replace("_", " ") for name in _NEWEST]
     yield plain("Newest batches", "Newest first; freshness in seconds.", table_of(headings, shown))
 
@@ -166,10 +166,10 @@ def _late(late: Numbers) -> str:
     )
     rows = [[n, c] for n, c in zip(_LATE, late["classes"].values(), strict=True)]
     counted = any(events for _, events in rows)
-    told = f" Half came {half}, 95 of 100 {high}; the latest {span(late['most'])} late."
+    summary = f" Half came {half}, 95 of 100 {high}; the latest {span(late['most'])} late."
     return section(
         "Lateness",
-        "From event time to arrival, of accepted events." + (told if counted else ""),
+        "From event time to arrival, of accepted events." + (summary if counted else ""),
         ["at most", "events"],
         rows if counted else [],
         kind="bar",
