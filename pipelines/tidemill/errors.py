@@ -40,8 +40,8 @@ class TidemillError(Exception):
 
     def __str__(self) -> str:
         """Return where, what was found, and what was expected."""
-        found = f"{self.where}: {self.message}" if self.where else self.message
-        return f"{found} (expected: {self.expected})" if self.expected else found
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text} (expected: {self.expected})" if self.expected else text
 
     def as_dict(self) -> dict[str, str | None]:
         """Return the error as the command line's JSON object."""

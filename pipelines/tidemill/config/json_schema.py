@@ -18,14 +18,14 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def pipeline_schema() -> dict[str, Any]:
     """Return the schema of a pipeline's file, the installed aggregates included."""
-    found = PipelineDefinition.model_json_schema(by_alias=True)
-    return {"$schema": DIALECT, **_strict(found), "title": "A Tidemill pipeline"}
+    schema = PipelineDefinition.model_json_schema(by_alias=True)
+    return {"$schema": DIALECT, **_strict(schema), "title": "A Tidemill pipeline"}
 
 
 def quality_schema() -> dict[str, Any]:
     """Return the schema of a pipeline's quality file."""
-    found = Rules.model_json_schema(by_alias=True)
-    return {"$schema": DIALECT, **_strict(found), "title": "The quality of a Tidemill pipeline"}
+    schema = Rules.model_json_schema(by_alias=True)
+    return {"$schema": DIALECT, **_strict(schema), "title": "The quality of a Tidemill pipeline"}
 
 
 def _strict(part: Any) -> Any:

@@ -188,8 +188,8 @@ class PipelineDefinition(Declared):
     def scales(self) -> dict[str, int]:
         """Return, for each double that a view adds up, the most digits kept after the point."""
         each = [view.scales() for view in self.views]
-        names = dict.fromkeys(name for found in each for name in found)
-        return {name: max(found.get(name, 0) for found in each) for name in names}
+        names = dict.fromkeys(name for digits in each for name in digits)
+        return {name: max(digits.get(name, 0) for digits in each) for name in names}
 
     def known_values(self) -> dict[str, tuple[str, ...]]:
         """Return the values an event may have, of the columns that every view splits by."""
@@ -279,10 +279,10 @@ def read(path: Path) -> PipelineDefinition:
     except (yaml.YAMLError, ValueError) as error:
         raise DefinitionError(f"no YAML: {error}", where=str(path)) from error
     named = quality_file.name_of(said, path, tree)
-    found = quality_file.beside(path, named)
-    if found is None:
+    rules_file = quality_file.beside(path, named)
+    if rules_file is None:
         return definition
-    return definition.overridden({"quality": quality_file.read(found, definition.events)})
+    return definition.overridden({"quality": quality_file.read(rules_file, definition.events)})
 
 
 _WORDS: Words = {

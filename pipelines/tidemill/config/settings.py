@@ -74,10 +74,10 @@ class Clock:
 def instant(text: str, *, where: str) -> datetime:
     """Return the point in time that ISO 8601 `text` names, in UTC; without a zone it is UTC."""
     try:
-        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=timezone.utc)
-        return found.astimezone(timezone.utc)
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return moment.astimezone(timezone.utc)
     except (ValueError, OverflowError) as error:
         expected = "a time such as 2026-11-21T10:05:00Z"
         raise UsageError(f"{text!r} is no time", where=where, expected=expected) from error
@@ -85,15 +85,15 @@ def instant(text: str, *, where: str) -> datetime:
 
 def whole_minute(text: str, *, where: str) -> datetime:
     """Return the minute boundary that `text` names; a date alone names none."""
-    found = instant(text, where=where)
+    moment = instant(text, where=where)
     if ":" not in text:
         expected = "a time such as 2026-11-21T10:05:00Z"
         raise UsageError(f"{text!r} is no time of day", where=where, expected=expected)
-    if found.second or found.microsecond:
+    if moment.second or moment.microsecond:
         raise UsageError(
-            f"{text!r} is not a whole minute", where=where, expected=f"{found:%Y-%m-%dT%H:%M}:00Z"
+            f"{text!r} is not a whole minute", where=where, expected=f"{moment:%Y-%m-%dT%H:%M}:00Z"
         )
-    return found
+    return moment
 
 
 def iso(time: datetime) -> str:

@@ -119,12 +119,12 @@ def _find(tree: yaml.Node, loc: Loc) -> _Place:
             node = node.value[step]
             field = f"{field}[{step}]"
         elif isinstance(node, yaml.MappingNode):
-            found = [pair for pair in node.value if pair[0].value == step]
+            pairs = [pair for pair in node.value if pair[0].value == step]
             field = (
-                f"{field}.{step}" if field and (found or step is loc[-1]) else field or str(step)
+                f"{field}.{step}" if field and (pairs or step is loc[-1]) else field or str(step)
             )
-            if found:
-                key, value = found[0]
+            if pairs:
+                key, value = pairs[0]
                 node = value if isinstance(value, yaml.CollectionNode) else key
     return _Place(node, field)
 

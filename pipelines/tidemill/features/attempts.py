@@ -30,9 +30,9 @@ def of_features(view: FeatureView) -> Iterator[Attempt]:
     """Yield the conditions and inputs of a view's features, over what it selects as
     `__<view>__<column>`."""
     names = {name: f"__{view.name}__{name}" for name in view.select}
-    found: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     for partial in view.partials:
         for text in partial.tried:
-            found.setdefault(row_expression.renamed(text, names), partial.feature)
-    for sql, feature in found.items():
+            expressions.setdefault(row_expression.renamed(text, names), partial.feature)
+    for sql, feature in expressions.items():
         yield Attempt(feature, sql)

@@ -130,8 +130,8 @@ def check_partials(view: Declaration) -> None:
                 message = f"a feature keeps a column {name!r}, which is a key: give it a name"
                 raise Misdeclared(message, "features", place)
         for partial in partials_of(feature, view.types, view.event_time):
-            there = seen.setdefault(partial.name.lower(), partial)
-            if (there.bucket, there.merge) != (partial.bucket, partial.merge):
+            first = seen.setdefault(partial.name.lower(), partial)
+            if (first.bucket, first.merge) != (partial.bucket, partial.merge):
                 raise Misdeclared(
                     f"two features keep different things as {partial.name!r}: give one a name",
                     "features",

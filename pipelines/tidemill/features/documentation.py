@@ -63,9 +63,9 @@ _OF_RATIO = (
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its file's name, the index included."""
-    found = {f"{name}.md": _page(one) for name, one in sorted(SHIPPED.items())}
-    found[f"{RATIO}.md"] = _ratio_page()
-    return {INDEX: _index(), **found}
+    texts = {f"{name}.md": _page(one) for name, one in sorted(SHIPPED.items())}
+    texts[f"{RATIO}.md"] = _ratio_page()
+    return {INDEX: _index(), **texts}
 
 
 def write(folder: Path) -> list[Path]:

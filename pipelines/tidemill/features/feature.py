@@ -147,11 +147,11 @@ class Feature(BaseModel):
 
 def known(name: str) -> Aggregate:
     """Return the aggregate called `name`; ValueError with the nearest name when there is none."""
-    found = aggregates().get(name)
-    if found is None:
+    known_aggregate = aggregates().get(name)
+    if known_aggregate is None:
         hint = did_you_mean(name, [*aggregates(), RATIO])
         raise ValueError(f"unknown aggregate {name!r}{hint}")
-    return found
+    return known_aggregate
 
 
 def aggregate(name: str, **words: Any) -> Feature:

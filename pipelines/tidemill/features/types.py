@@ -53,13 +53,13 @@ def bytes_of(size: str) -> int:
 
 def column_type(text: str) -> str:
     """Return `text` when it names a column's type; `?` at its end says that it may be absent."""
-    found = _TYPE.fullmatch(text)
-    if not found or (found[2] and not 1 <= int(found[2]) <= 18):
+    match = _TYPE.fullmatch(text)
+    if not match or (match[2] and not 1 <= int(match[2]) <= 18):
         raise ValueError(
             f"unknown type {text!r}: string, bigint, double, boolean or decimal(18, 2) with at "
             "most 18 digits, and ? at its end where the column may be absent"
         )
-    if found[3] and int(found[3]) > int(found[2]):
+    if match[3] and int(match[3]) > int(match[2]):
         raise ValueError(f"{text!r} has more digits after the point than in all")
     return text.replace(", ", ",")
 

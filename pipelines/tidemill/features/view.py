@@ -73,8 +73,8 @@ class FeatureView(Declaration):
     @cached_property
     def partials(self) -> tuple[Partial, ...]:
         """The bucket table's columns, in the order of the declaration."""
-        found = [p for f in self.features for p in partials_of(f, self.types, self.event_time)]
-        return tuple({p.name: p for p in found}.values())
+        parts = [p for f in self.features for p in partials_of(f, self.types, self.event_time)]
+        return tuple({p.name: p for p in parts}.values())
 
     @cached_property
     def _declared(self) -> tuple[tuple[int, Column], ...]:
@@ -124,22 +124,22 @@ class FeatureView(Declaration):
 
     def known_values(self) -> dict[str, tuple[str, ...]]:
         """Return, for each column of the event that features split by, the values it may have."""
-        found: dict[str, tuple[str, ...]] = {}
+        values: dict[str, tuple[str, ...]] = {}
         for feature in self.features:
             if feature.column in self.event_schema:
-                before = found.get(str(feature.column), ())
-                found[str(feature.column)] = tuple(dict.fromkeys((*before, *feature.values)))
-        return found
+                before = values.get(str(feature.column), ())
+                values[str(feature.column)] = tuple(dict.fromkeys((*before, *feature.values)))
+        return values
 
     def scales(self) -> dict[str, int]:
         """Return, for each double of the event that is added up, the digits kept after the
         point."""
-        found: dict[str, int] = {}
+        digits: dict[str, int] = {}
         for feature in self.features:
             scale, column = feature.parameters.get("scale"), feature.inputs.get("of", "")
             if scale is not None and self.event_schema.get(column, "").startswith("double"):
-                found[column] = max(scale, found.get(column, 0))
-        return found
+                digits[column] = max(scale, digits.get(column, 0))
+        return digits
 
     def words(self) -> dict[str, Any]:
         """Return the view as a file says it; what has its default is left out."""
@@ -160,7 +160,7 @@ class FeatureView(Declaration):
     def definition(self) -> str:
         """A hash of what decides the values: keys, schema, event time, bucket, features,
         when_empty."""
-        told = {
+        fields = {
             "keys": self.keys,
             "schema": self.event_schema,
             "select": {name: (one.type, one.sql) for name, one in self.select.items()},
@@ -172,7 +172,7 @@ class FeatureView(Declaration):
             ],
             "when_empty": self.when_empty,
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _told(partial: Partial) -> tuple[str, str, str]:

@@ -16,13 +16,13 @@ FARTHEST = timedelta(days=99_999)
 
 def duration(text: str) -> timedelta:
     """Return the length that `text` names: a whole number above 0 and one of s, m, h, d."""
-    found = re.fullmatch(r"([0-9]{1,9})([smhd])", str(text).strip())
-    if not found or int(found[1]) == 0:
+    match = re.fullmatch(r"([0-9]{1,9})([smhd])", str(text).strip())
+    if not match or int(match[1]) == 0:
         raise DefinitionError(
             f"{text!r} is no length of time",
             expected="a number and s, m, h or d, such as 60s or 12h",
         )
-    length = timedelta(seconds=_SECONDS[found[2]] * int(found[1]))
+    length = timedelta(seconds=_SECONDS[match[2]] * int(match[1]))
     if length > FARTHEST:
         raise DefinitionError(f"{text!r} is too long", expected="at most 99999d")
     return length

@@ -57,8 +57,8 @@ def digest_of_all(digests: Iterable[str]) -> str:
 
 def columns(table: Table) -> str:
     """Return a hash of the columns that a digest reads: digests of others cannot be compared."""
-    told = ",".join(column.name for column in table.columns if column.digested)
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    names = ",".join(column.name for column in table.columns if column.digested)
+    return hashlib.sha256(names.encode()).hexdigest()[:8]
 
 
 def found(
@@ -88,17 +88,17 @@ def append(
     table: Table,
     rows: DataFrame,
     batch: int,
-    told: Mapping[str, Any],
+    fields: Mapping[str, Any],
     newest: Commit | None,
 ) -> Appended:
-    """Append `rows` as `batch`, once; `told` (with the rows' digest) becomes the commit's
+    """Append `rows` as `batch`, once; `fields` (with the rows' digest) becomes the commit's
     ledger. `newest` is the generation's newest append, read before: only a batch up to it can be
     one that Delta would skip."""
-    before = found(lake, table, batch, told["digest"], newest)
+    before = found(lake, table, batch, fields["digest"], newest)
     if before is not None:
         log.info("%s holds batch %d already", table.name, batch)
-        return Appended(before or told, written=False)
-    metadata = {"generation": lake.generation, "batch": batch, "columns": columns(table), **told}
+        return Appended(before or fields, written=False)
+    metadata = {"generation": lake.generation, "batch": batch, "columns": columns(table), **fields}
     ordered = _in_order(rows.select(*table.column_names), table)
     transaction = (lake.app_id(table), batch)
     _past_properties(lambda: writer.write(ordered, table.name, metadata, transaction))
@@ -128,22 +128,22 @@ def _from_rows(
     lake: Lake, table: Table, batch: int, rows_digest: str, *, required: bool = False
 ) -> Mapping[str, Any] | None:
     rows = lake.spark.table(table.name).where(F.col("batch") == batch)
-    there = str(rows.agg(digest(table)).collect()[0][0])
-    if there.startswith("0:") and not required:
+    stored_digest = str(rows.agg(digest(table)).collect()[0][0])
+    if stored_digest.startswith("0:") and not required:
         return None
-    _same(table, batch, there, rows_digest)
+    _same(table, batch, stored_digest, rows_digest)
     return {}
 
 
-def _same(table: Table, batch: int, there: str, rows_digest: str) -> None:
-    if there != rows_digest:
-        raise other_rows(table, batch, there, rows_digest)
+def _same(table: Table, batch: int, stored_digest: str, rows_digest: str) -> None:
+    if stored_digest != rows_digest:
+        raise other_rows(table, batch, stored_digest, rows_digest)
 
 
-def other_rows(table: Table, batch: int, there: object, now: object) -> LedgerError:
+def other_rows(table: Table, batch: int, stored: object, now: object) -> LedgerError:
     """Return the error of a batch id that comes again with other rows."""
     return LedgerError(
-        f"batch {batch} was written before with other rows ({there}, now {now})",
+        f"batch {batch} was written before with other rows ({stored}, now {now})",
         where=table.name,
         expected="the same rows; a checkpoint was lost or copied: see docs/operations.md",
     )

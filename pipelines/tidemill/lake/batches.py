@@ -122,10 +122,10 @@ class Flow:
         """Return the table's commits after a version, oldest first."""
         if self.reader.is_as_made(table):
             return []
-        found = self.reader.commits(table)
-        if len(found) == RECENT and found[-1].version > after + 1:
-            found = self.reader.commits(table, found[0].version - after)
-        return sorted((c for c in found if c.version > after), key=lambda c: c.version)
+        commits = self.reader.commits(table)
+        if len(commits) == RECENT and commits[-1].version > after + 1:
+            commits = self.reader.commits(table, commits[0].version - after)
+        return sorted((c for c in commits if c.version > after), key=lambda c: c.version)
 
 
 def since(flow: Flow, after: Versions) -> list[BatchRow]:
@@ -162,14 +162,14 @@ def _rows(commit: Commit) -> int:
     """Return the rows that a commit brings to the query behind it."""
     if commit.operation == "STREAMING UPDATE":
         return commit.metric("numOutputRows")
-    told = commit.ledger or {}
-    return int(told.get("accepted", 0)) if ledger.UPKEEP not in told else 0
+    fields = commit.ledger or {}
+    return int(fields.get("accepted", 0)) if ledger.UPKEEP not in fields else 0
 
 
-def _waited(flow: Flow, query: str, told: Mapping[str, Any], commit: Commit) -> int | None:
+def _waited(flow: Flow, query: str, fields: Mapping[str, Any], commit: Commit) -> int | None:
     """Return the backlog that a batch left; None where its checkpoint no longer tells."""
-    checkpoint, batch = flow.checkpoint(query), int(told["batch"])
-    known = checkpoint.identity().get("generation") == told["generation"]
+    checkpoint, batch = flow.checkpoint(query), int(fields["batch"])
+    known = checkpoint.identity().get("generation") == fields["generation"]
     if not known or checkpoint.read_to(batch) is None:
         return None
     return waiting(flow, query, batch, commit.at)
@@ -187,63 +187,64 @@ def _land(flow: Flow, after: Versions) -> Iterator[BatchRow]:
 def _clean(flow: Flow, after: Versions) -> Iterator[BatchRow]:
     for commit in flow.newer(flow.events, after[flow.events]):
         if commit.ledger:
-            told = commit.ledger
+            fields = commit.ledger
             names = ("events", "accepted", "quarantined", "duplicates")
             yield BatchRow(
                 "clean",
-                told["generation"],
-                int(told["batch"]),
+                fields["generation"],
+                int(fields["batch"]),
                 commit.at,
                 commit.version,
-                counts={name: int(told[name]) for name in names},
-                seconds=told["seconds"],
-                refused=told.get("refused", {}),
-                late=told.get("late", {}),
-                late_seconds=told.get("late_seconds"),
-                late_most=told.get("late_most"),
-                backlog=_waited(flow, "clean", told, commit),
+                counts={name: int(fields[name]) for name in names},
+                seconds=fields["seconds"],
+                refused=fields.get("refused", {}),
+                late=fields.get("late", {}),
+                late_seconds=fields.get("late_seconds"),
+                late_most=fields.get("late_most"),
+                backlog=_waited(flow, "clean", fields, commit),
             )
 
 
 def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
     """Yield a row per refresh: `feature` when it took new batches in, `refresh` when it did not."""
     gold = f"{view}_features"
-    found = [c for c in flow.newer(gold, after[gold]) if c.ledger]
-    appends = _appends(flow, f"{view}_buckets", found)
-    for commit in found:
-        told: Mapping[str, Any] = commit.ledger or {}
-        new = range(told["from_batch"] + 1, told["batch"] + 1)
-        mine = [a for a in appends if a["generation"] == told["generation"] and a["batch"] in new]
+    refreshes = [c for c in flow.newer(gold, after[gold]) if c.ledger]
+    appends = _appends(flow, f"{view}_buckets", refreshes)
+    for commit in refreshes:
+        fields: Mapping[str, Any] = commit.ledger or {}
+        new = range(fields["from_batch"] + 1, fields["batch"] + 1)
+        mine = [a for a in appends if a["generation"] == fields["generation"] and a["batch"] in new]
         sums = {name: sum(int(a.get(name, 0)) for a in mine) for name in ("events", "buckets")}
         merge = {"merge": commit.metric("executionTimeMs") / 1000}
         yield BatchRow(
             "feature" if mine else "refresh",
-            told["generation"],
-            told["batch"] if mine else told["refresh"],
+            fields["generation"],
+            fields["batch"] if mine else fields["refresh"],
             commit.at,
             commit.version,
             view,
-            ledger.instant(told["as_of"]),
-            json.dumps(told),
-            {**(sums if mine else {}), "keys_changed": int(told["changed"])},
-            {**told["seconds"], **merge},
+            ledger.instant(fields["as_of"]),
+            json.dumps(fields),
+            {**(sums if mine else {}), "keys_changed": int(fields["changed"])},
+            {**fields["seconds"], **merge},
             merged={name: commit.metric(told_as) for name, told_as in MERGED.items()},
-            backlog=_waited(flow, "feature", told, commit),
-            overflowed=told.get("overflowed", {}),
+            backlog=_waited(flow, "feature", fields, commit),
+            overflowed=fields.get("overflowed", {}),
         )
 
 
-def _appends(flow: Flow, buckets: str, found: Sequence[Commit]) -> list[Mapping[str, Any]]:
+def _appends(flow: Flow, buckets: str, refreshes: Sequence[Commit]) -> list[Mapping[str, Any]]:
     """Return the ledgers of the bucket table, as far back as the refreshes found took batches
     in."""
-    if not found:
+    if not refreshes:
         return []
-    oldest: Mapping[str, Any] = found[0].ledger or {}
+    oldest: Mapping[str, Any] = refreshes[0].ledger or {}
     commits = flow.reader.commits(buckets)
-    told = [c.ledger for c in ledger.appends(commits) if c.ledger]
+    ledgers = [c.ledger for c in ledger.appends(commits) if c.ledger]
     known = any(
-        t["generation"] == oldest["generation"] and t["batch"] <= oldest["from_batch"] for t in told
+        t["generation"] == oldest["generation"] and t["batch"] <= oldest["from_batch"]
+        for t in ledgers
     )
     if len(commits) == RECENT and not known:
-        told = [c.ledger for c in ledger.appends(flow.reader.commits(buckets, None)) if c.ledger]
-    return told
+        ledgers = [c.ledger for c in ledger.appends(flow.reader.commits(buckets, None)) if c.ledger]
+    return ledgers

@@ -83,9 +83,9 @@ class Lake:
             out = "see 'Lost checkpoint of land' in docs/operations.md"
         return Checkpoint(query, checkpoint_root(self.place) / f"{name}_{query}", out)
 
-    def holds(self, *found: Table) -> bool:
+    def holds(self, *candidates: Table) -> bool:
         """Return whether any of the tables has rows or appends of this generation."""
-        return any(self._holds(table.name) for table in found)
+        return any(self._holds(table.name) for table in candidates)
 
     def tables(self) -> list[Table]:
         """Return the pipeline's tables in the order of the flow, then the hour buckets where there
@@ -160,11 +160,11 @@ def check_root(place: Place) -> None:
 
 def _check_format(root: Path) -> None:
     try:
-        found = json.loads((root / MARKER).read_text(encoding="utf-8"))["format"]
+        lake_format = json.loads((root / MARKER).read_text(encoding="utf-8"))["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LakeError("cannot be read as a lake's marker", where=str(root / MARKER)) from error
-    if found != FORMAT:
-        raise LakeError(f"has format {found}", where=str(root), expected=f"format {FORMAT}")
+    if lake_format != FORMAT:
+        raise LakeError(f"has format {lake_format}", where=str(root), expected=f"format {FORMAT}")
 
 
 def register(spark: SparkSession, place: Place) -> None:

@@ -39,10 +39,10 @@ class Checkpoint:
     def identity(self) -> Mapping[str, Any]:
         """Return what the checkpoint says it belongs to; empty when it says nothing."""
         try:
-            found = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
+            fields = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return fields if isinstance(fields, dict) else {}
 
     @property
     def has_read(self) -> bool:
@@ -73,9 +73,9 @@ class Checkpoint:
         it is asked only when the checkpoint has read nothing yet. `newest` is the newest batch that
         they hold: a batch is planned in the checkpoint before it is written.
         """
-        found, has_read = self.identity(), self.has_read
-        if (found or has_read) and dict(found) != dict(identity):
-            raise self._stranger(found, identity)
+        owner, has_read = self.identity(), self.has_read
+        if (owner or has_read) and dict(owner) != dict(identity):
+            raise self._stranger(owner, identity)
         lost = has_read and not self.query_id
         if lost or (not has_read and written()):
             raise self._unusable("is lost, but its tables hold rows it has written")
@@ -83,22 +83,22 @@ class Checkpoint:
             raise self._unusable(
                 f"was rolled back: it knows batches up to {planned}, its tables hold batch {batch}"
             )
-        if not found:
+        if not owner:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / FILE).write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
 
     def read_to(self, batch: int | None = None) -> int | None:
         """Return the version of the Delta table from which the query will read on, or read on after
         a batch; None when it has not begun, or does not tell of the batch any more."""
-        found = self.offset(batch)
-        return found.version if found else None
+        offset = self.offset(batch)
+        return offset.version if offset else None
 
     def offset(self, batch: int | None = None) -> Offset | None:
         """Return how far the query has read, or had at the end of a batch; None as in `read_to`."""
-        told = self._offset(self.finished() if batch is None else batch)
-        if told is None:
+        fields = self._offset(self.finished() if batch is None else batch)
+        if fields is None:
             return None
-        return Offset(int(told["reservoirVersion"]), int(told.get("index", -1)) >= 0)
+        return Offset(int(fields["reservoirVersion"]), int(fields.get("index", -1)) >= 0)
 
     def _offset(self, batch: int) -> Mapping[str, Any] | None:
         """Return where a batch ends in the Delta table that the query reads."""
@@ -106,8 +106,8 @@ class Checkpoint:
             text = (self.folder / "offsets" / str(batch)).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
-        found: Mapping[str, Any] = json.loads(text.splitlines()[-1])
-        return found
+        fields: Mapping[str, Any] = json.loads(text.splitlines()[-1])
+        return fields
 
     def finished(self) -> int:
         """Return the newest batch that the query has finished, -1 for none."""
@@ -136,10 +136,10 @@ class Checkpoint:
         message = f"the checkpoint of {self.query} {why}"
         return CheckpointError(message, where=str(self.folder), expected=self.way_out)
 
-    def _stranger(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> CheckpointError:
-        other = {k: found.get(k) for k in {**found, **wanted} if found.get(k) != wanted.get(k)}
+    def _stranger(self, owner: Mapping[str, Any], wanted: Mapping[str, Any]) -> CheckpointError:
+        other = {k: owner.get(k) for k in {**owner, **wanted} if owner.get(k) != wanted.get(k)}
         mine = {k: wanted.get(k) for k in other}
-        theirs = other if found else "something else"
+        theirs = other if owner else "something else"
         return CheckpointError(
             f"the checkpoint of {self.query} belongs to {theirs}, not to {mine}",
             where=str(self.folder),

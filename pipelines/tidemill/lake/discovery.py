@@ -47,8 +47,8 @@ class Folder:
         log = self._log(table)
         newest = ledger.newest_version(log)
         for version in range(newest, max(newest - RECENT, -1), -1):
-            if found := _owner(log / f"{version:020}.json"):
-                return found
+            if name := _owner(log / f"{version:020}.json"):
+                return name
         return None
 
     def _log(self, table: str) -> Path:
@@ -79,17 +79,17 @@ class Schema:
         return evolution.properties(self.spark, table).get(OWNER)
 
 
-def flows(found: Folder | Schema, place: Place) -> list[Flow]:
+def flows(reader: Folder | Schema, place: Place) -> list[Flow]:
     """Return the pipelines of a lake, by name."""
-    return _flows(found.names(), found.owner, found, checkpoint_root(place))
+    return _flows(reader.names(), reader.owner, reader, checkpoint_root(place))
 
 
 def _flows(
     names: Iterable[str], owner: Callable[[str], str | None], reader: Reader, checkpoints: Path
 ) -> list[Flow]:
-    there = set(names)
-    pipelines = [n for n in _stems(there, "_bronze") if f"{n}_events" in there]
-    views = [n for n in _stems(there, "_features") if f"{n}_buckets" in there]
+    table_names = set(names)
+    pipelines = [n for n in _stems(table_names, "_bronze") if f"{n}_events" in table_names]
+    views = [n for n in _stems(table_names, "_features") if f"{n}_buckets" in table_names]
     owners = {view: owner(f"{view}_features") for view in views}
     return [
         Flow(name, tuple(v for v in views if owners[v] == name), reader, checkpoints)
@@ -109,9 +109,9 @@ def _owner(commit: Path) -> str | None:
                 app, _, rest = action.get("txn", {}).get("appId", "").partition(":")
                 if app == "tidemill":
                     return str(rest.partition(":")[0])
-                told = action.get("metaData", {}).get("configuration", {})
-                if OWNER in told:
-                    return str(told[OWNER])
+                configuration = action.get("metaData", {}).get("configuration", {})
+                if OWNER in configuration:
+                    return str(configuration[OWNER])
     except FileNotFoundError:
         return None
     return None

@@ -49,11 +49,13 @@ def holder(root: Path) -> str | None:
     """Return who holds the lake, as far as its lock file tells: the command and its process."""
     try:
         with (root / NAME).open(encoding="utf-8") as file:
-            found = _read(file)
+            fields = _read(file)
     except OSError:
         return None
-    process = found.get("process")
-    return f"{found['command']} (process {process['pid']})" if process and _alive(process) else None
+    process = fields.get("process")
+    return (
+        f"{fields['command']} (process {process['pid']})" if process and _alive(process) else None
+    )
 
 
 class WriteLock:
@@ -104,9 +106,9 @@ def _outlive(holder: Mapping[str, Any], root: Path, wait: float, deadline: float
 
 def _alive(process: Mapping[str, float]) -> bool:
     try:
-        found = psutil.Process(int(process["pid"]))
-        zombie = found.status() == psutil.STATUS_ZOMBIE
-        return abs(found.create_time() - process["started"]) < 1 and not zombie
+        live_process = psutil.Process(int(process["pid"]))
+        zombie = live_process.status() == psutil.STATUS_ZOMBIE
+        return abs(live_process.create_time() - process["started"]) < 1 and not zombie
     except psutil.Error:
         return False
 

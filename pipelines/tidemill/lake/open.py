@@ -139,11 +139,11 @@ def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None
     """Bring the tables of a view to its declaration as far as they hold what it needs."""
     evolution.add_columns(lake.spark, tables.features(view))
     evolution.allow_nulls(lake.spark, tables.features(view))
-    found = evolution.change(lake.spark, view, lake.pipeline)
-    evolution.refuse(lake.pipeline.pipeline, found, filled_from)
-    if found.kind == "since":  # the next opening, when the buckets are there
+    change = evolution.change(lake.spark, view, lake.pipeline)
+    evolution.refuse(lake.pipeline.pipeline, change, filled_from)
+    if change.kind == "since":  # the next opening, when the buckets are there
         return
-    evolution.settle(lake.spark, view, found)
+    evolution.settle(lake.spark, view, change)
     interrupted_rebuilds.end_replaced_in_place(lake, view)
     again = lake.known([tables.hours(view)])
     if lake.pipeline.engine == "stateful":
@@ -233,10 +233,10 @@ def _check_owner(
 
 
 def _refuse_difference(spark: SparkSession, table: Table) -> None:
-    found = difference(spark, table)
-    if found:
+    differences = difference(spark, table)
+    if differences:
         raise LakeError(
-            f"is not as the pipeline declares it: {found}",
+            f"is not as the pipeline declares it: {differences}",
             where=table.name,
             expected="the definition that made the table, or `tidemill rebuild ... --from bronze`",
         )

@@ -55,7 +55,7 @@ def bound(text: str, values: Mapping[str, Any]) -> str:
     if not values:
         return text
     names = "|".join(re.escape(name) for name in values)
-    return re.sub(rf"(?<![:\w]):({names})\b", lambda found: literal(values[found[1]]), text)
+    return re.sub(rf"(?<![:\w]):({names})\b", lambda match: literal(values[match[1]]), text)
 
 
 def literal(value: Any) -> str:

@@ -22,12 +22,12 @@ def visible(text: object, *, keep: str = "") -> str:
 
     `keep` names characters that stay as they are: a line break where the text is of several lines.
     """
-    return _HIDDEN.sub(lambda found: _escaped(found[0], keep), str(text))
+    return _HIDDEN.sub(lambda match: _escaped(match[0], keep), str(text))
 
 
 def visible_json(text: str) -> str:
     r"""Return JSON with the same meaning in which every such character is `\u` and four digits."""
-    return _HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else _unicode(found[0]), text)
+    return _HIDDEN.sub(lambda match: match[0] if match[0] == "\n" else _unicode(match[0]), text)
 
 
 def _escaped(character: str, keep: str) -> str:

@@ -39,23 +39,23 @@ def aggregates() -> Mapping[str, Aggregate]:
 def _installed() -> Iterator[tuple[str, Aggregate]]:
     taken = {*SHIPPED, *WORDS}
     for point in entry_points(group=GROUP):
-        found = _loaded(point)
-        if found.name in taken or not found.name.isidentifier():
+        plugin = _loaded(point)
+        if plugin.name in taken or not plugin.name.isidentifier():
             raise DefinitionError(
-                f"is called {found.name!r}, which is taken or no name", where=_place(point)
+                f"is called {plugin.name!r}, which is taken or no name", where=_place(point)
             )
-        taken.add(found.name)
-        yield found.name, found
+        taken.add(plugin.name)
+        yield plugin.name, plugin
 
 
 def _loaded(point: EntryPoint) -> Aggregate:
     try:
-        found = point.load()
+        plugin = point.load()
     except (ImportError, AttributeError) as error:
         raise DefinitionError(f"cannot be loaded: {error}", where=_place(point)) from error
-    if not isinstance(found, Aggregate):
-        raise DefinitionError(f"is no Aggregate but {found!r}", where=_place(point))
-    return found
+    if not isinstance(plugin, Aggregate):
+        raise DefinitionError(f"is no Aggregate but {plugin!r}", where=_place(point))
+    return plugin
 
 
 def _place(point: EntryPoint) -> str:

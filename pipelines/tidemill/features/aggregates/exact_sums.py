@@ -31,5 +31,5 @@ def difference(value: str, type_: str, sign: str) -> str:
 
 def together(value: str, type_: str) -> str:
     """Return the SQL of the sum of sums, of which one that is null leaves no sum."""
-    found = f"try_cast(sum({value}) AS BIGINT)" if type_ == "BIGINT" else f"try_sum({value})"
-    return f"CASE WHEN count({value}) = count(*) THEN {found} END"
+    sum_sql = f"try_cast(sum({value}) AS BIGINT)" if type_ == "BIGINT" else f"try_sum({value})"
+    return f"CASE WHEN count({value}) = count(*) THEN {sum_sql} END"

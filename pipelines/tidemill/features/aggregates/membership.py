@@ -121,20 +121,20 @@ CUCKOO = Aggregate(
 )
 
 
-def contains(found: Any, value: object) -> bool:
+def contains(gold_filter: Any, value: object) -> bool:
     """Return whether a filter of gold may hold a value; False is certain.
 
-    `found` is the column as Spark, DuckDB or pandas give it: bytes for bloom, a row, mapping or
-    tuple for cuckoo. None, the filter of an absent row, holds nothing, and no filter holds None. A
-    value is compared as Spark's CAST AS STRING writes it: a decimal with as many digits after the
+    `gold_filter` is the column as Spark, DuckDB or pandas give it: bytes for bloom, a row, mapping
+    or tuple for cuckoo. None, the filter of an absent row, holds nothing, and no filter holds None.
+    A value is compared as Spark's CAST AS STRING writes it: a decimal with as many digits after the
     point as its type has.
     """
-    if found is None or value is None:
+    if gold_filter is None or value is None:
         return False
     hashed = _hashed(value)
-    if isinstance(found, bytes | bytearray | memoryview):
-        return _in_bloom(bytes(found), hashed)
-    bits, buckets, codes = found.values() if isinstance(found, Mapping) else found
+    if isinstance(gold_filter, bytes | bytearray | memoryview):
+        return _in_bloom(bytes(gold_filter), hashed)
+    bits, buckets, codes = gold_filter.values() if isinstance(gold_filter, Mapping) else gold_filter
     return _code(hashed, bits, buckets) in codes
 
 
@@ -151,12 +151,12 @@ def _xxh64(given: bytes, seed: int) -> int:
     return hashed
 
 
-def _in_bloom(found: bytes, hashed: int) -> bool:
-    slices, bits = found[0], int.from_bytes(found[1:5], "big")
+def _in_bloom(filter_bytes: bytes, hashed: int) -> bool:
+    slices, bits = filter_bytes[0], int.from_bytes(filter_bytes[1:5], "big")
     for i in range(slices):
         own = _xxh64(i.to_bytes(4, "little"), hashed)
         position = (own - (own >> 63 << 64)) % bits  # of a signed number, as SQL has it
-        if not found[5 + i * (bits // 8) + position // 8] >> (position % 8) & 1:
+        if not filter_bytes[5 + i * (bits // 8) + position // 8] >> (position % 8) & 1:
             return False
     return True
 

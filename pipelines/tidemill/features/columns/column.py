@@ -62,11 +62,11 @@ class Column:
 
     def value(self, of: Callable[[Term], str]) -> str:
         """Return the SQL of the value, where `of` tells the SQL of a term."""
-        found = self.result.format(*map(of, self.terms))
+        sql = self.result.format(*map(of, self.terms))
         if self.is_term and self.empty != "NULL":
-            return found
-        found = f"coalesce({found}, {self.empty})"
-        return f"CASE WHEN NOT {self.overflows(of)} THEN {found} END" if self.overflow else found
+            return sql
+        sql = f"coalesce({sql}, {self.empty})"
+        return f"CASE WHEN NOT {self.overflows(of)} THEN {sql} END" if self.overflow else sql
 
     def overflows(self, of: Callable[[Term], str]) -> str:
         """Return the SQL condition that the window holds more than the value can tell."""

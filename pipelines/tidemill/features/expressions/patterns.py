@@ -68,8 +68,8 @@ def fault(node: exp.Expr) -> str:
         return f"is not understood: {error}"
     try:
         _Repetitions().follow(tree)
-    except _Ambiguous as found:
-        return str(found)
+    except _Ambiguous as ambiguity:
+        return str(ambiguity)
     return ""
 
 

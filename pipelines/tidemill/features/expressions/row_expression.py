@@ -153,9 +153,9 @@ def _check(node: exp.Expr, text: str, columns: Collection[str]) -> None:
 
 def _check_texts(tree: exp.Expr, text: str, columns: Collection[str]) -> None:
     types = columns if isinstance(columns, Mapping) else {}
-    for found in TimeTexts(types).found(tree):
+    for literal in TimeTexts(types).found(tree):
         raise ValueError(
-            f"{found} in {text!r} is read as a time and may name no day, which would be that of "
+            f"{literal} in {text!r} is read as a time and may name no day, which would be that of "
             "the run: write '2026-11-21 12:30' or try_to_timestamp(text, 'yyyy-MM-dd HH:mm')"
         )
     for node in tree.walk():
@@ -176,8 +176,8 @@ def _function(node: exp.Expr) -> str:
     """Return the name of a function as the SQL that will run has it; empty when it is none."""
     if not isinstance(node, exp.Func) or isinstance(node, _GRAMMAR):
         return ""
-    found = re.match(r"\w+(?=\()", node.sql(dialect=AsWritten))
-    return found[0].lower() if found else type(node).__name__.lower()
+    match = re.match(r"\w+(?=\()", node.sql(dialect=AsWritten))
+    return match[0].lower() if match else type(node).__name__.lower()
 
 
 def _is_condition(tree: exp.Expr, columns: Collection[str]) -> bool:

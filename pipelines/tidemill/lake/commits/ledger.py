@@ -69,8 +69,8 @@ class Commit:
     @property
     def of_rebuild(self) -> bool:
         """Whether a rebuild of a part changed rows that others had read."""
-        told = self.ledger or {}
-        return REBUILD in told or told.get(UPKEEP) in _REBUILDS
+        fields = self.ledger or {}
+        return REBUILD in fields or fields.get(UPKEEP) in _REBUILDS
 
     def metric(self, name: str) -> int:
         """Return a count of the commit's operation metrics, 0 where it has none."""
@@ -98,22 +98,22 @@ def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list
 def of_log(log: Path, limit: int | None = RECENT) -> list[Commit]:
     """Return what `commits` yields from the files of a log in a folder, without a query."""
     newest = newest_version(log)
-    found: list[Commit] = []
+    history: list[Commit] = []
     for version in range(newest, -1, -1):
-        if len(found) == limit or (told := _commit_info(log, version)) is None:
+        if len(history) == limit or (fields := _commit_info(log, version)) is None:
             break
-        parameters = told.get("operationParameters") or {}
-        found.append(
+        parameters = fields.get("operationParameters") or {}
+        history.append(
             Commit(
                 version,
-                str(told.get("operation", "")),
-                datetime.fromtimestamp(told["timestamp"] / 1000, timezone.utc),
-                _ledger(told.get("userMetadata")),
-                told.get("operationMetrics") or {},
+                str(fields.get("operation", "")),
+                datetime.fromtimestamp(fields["timestamp"] / 1000, timezone.utc),
+                _ledger(fields.get("userMetadata")),
+                fields.get("operationMetrics") or {},
                 {name: _as_text(value) for name, value in parameters.items()},
             )
         )
-    return found
+    return history
 
 
 def _as_text(value: Any) -> str:
@@ -144,8 +144,8 @@ def size(log: Path, version: int) -> int | None:
     """Return the bytes of a version's files, by its checksum in a folder's log; None without
     one."""
     try:
-        told = json.loads(_file(log, version).with_suffix(".crc").read_text(encoding="utf-8"))
-        return int(told["tableSizeBytes"])
+        checksum = json.loads(_file(log, version).with_suffix(".crc").read_text(encoding="utf-8"))
+        return int(checksum["tableSizeBytes"])
     except (OSError, ValueError, KeyError):
         return None
 
@@ -181,19 +181,19 @@ class Reader(Protocol):
 def _ledger(text: str | None) -> Mapping[str, Any] | None:
     """Return the ledger that user metadata holds; somebody else's metadata is none."""
     try:
-        found = json.loads(text) if text else None
+        fields = json.loads(text) if text else None
     except ValueError:
         return None
-    ours = isinstance(found, dict) and "generation" in found and "batch" in found
-    return found if ours else None
+    ours = isinstance(fields, dict) and "generation" in fields and "batch" in fields
+    return fields if ours else None
 
 
-def appends(found: Iterable[Commit], generation: str | None = None) -> Iterator[Commit]:
+def appends(history: Iterable[Commit], generation: str | None = None) -> Iterator[Commit]:
     """Return those commits that are appends of this generation, of any by default; upkeep, whose
     ledger names a batch too, brought none."""
     return (
         c
-        for c in found
+        for c in history
         if c.ledger and generation in (None, c.ledger["generation"]) and UPKEEP not in c.ledger
     )
 
@@ -210,10 +210,10 @@ def changed_by_another(
     if recent[0].version < after:  # lost and made again, or put back from a copy
         return f"the newest version of {table} is {recent[0].version}, not {after} or later"
     missing = recent[-1].version - after - 1
-    found = recent if missing <= 0 else reader.commits(table, len(recent) + missing)
-    if found[-1].version > after + 1:
+    history = recent if missing <= 0 else reader.commits(table, len(recent) + missing)
+    if history[-1].version > after + 1:
         return f"{_GONE} {table} after version {after} is gone"
-    for commit in found:
+    for commit in history:
         if commit.version > after and commit.moves_data and not commit.ledger:
             return f"{commit.operation} at version {commit.version} of {table} carries no ledger"
         if commit.version > after and commit.of_rebuild:
@@ -232,10 +232,10 @@ def newest_append(
 ) -> Commit | None:
     """Return the generation's newest append, reading the whole history only when it is not among
     `recent`, the newest commits, which are read where not given."""
-    found = recent or reader.commits(table)
-    if len(found) == RECENT and not any(appends(found, generation)):
-        found = reader.commits(table, None)
-    return next(appends(found, generation), None)
+    history = recent or reader.commits(table)
+    if len(history) == RECENT and not any(appends(history, generation)):
+        history = reader.commits(table, None)
+    return next(appends(history, generation), None)
 
 
 @dataclass(frozen=True)
@@ -270,20 +270,20 @@ class GoldState:
 
 def gold_state(reader: Reader, table: str, generation: str, definition: str) -> GoldState:
     """Return where the gold table stands, from its history alone."""
-    found = reader.commits(table)
-    if len(found) == RECENT and not any(commit.ledger for commit in found):
-        found = reader.commits(table, None)
+    history = reader.commits(table)
+    if len(history) == RECENT and not any(commit.ledger for commit in history):
+        history = reader.commits(table, None)
     recompute_reason = None
-    for commit in found:
+    for commit in history:
         if commit.ledger:
             recompute_reason = recompute_reason or _another(commit.ledger, generation, definition)
             number = int(commit.ledger["refresh"]) + 1
             ours = commit.ledger if commit.ledger["generation"] == generation else None
-            return GoldState(ours, number, recompute_reason, found[0].version)
+            return GoldState(ours, number, recompute_reason, history[0].version)
         if commit.moves_data:
             recompute_reason = f"{commit.operation} at version {commit.version} carries no ledger"
     return GoldState(
-        None, found[0].version + 1, recompute_reason or "no readable ledger", found[0].version
+        None, history[0].version + 1, recompute_reason or "no readable ledger", history[0].version
     )
 
 

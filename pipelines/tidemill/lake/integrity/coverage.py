@@ -196,9 +196,9 @@ def _counted(lake: Lake, name: str) -> int | None:
     reach back to that."""
     counted = 0
     for commit in lake.commits(name, None):
-        told = commit.ledger or {}
-        if told.get("generation") == lake.generation and ledger.UPKEEP not in told:
-            counted += int(told.get("events", 0))
+        fields = commit.ledger or {}
+        if fields.get("generation") == lake.generation and ledger.UPKEEP not in fields:
+            counted += int(fields.get("events", 0))
         if commit.operation.endswith(("CREATE TABLE", "REPLACE TABLE")):
             return counted
     return None

@@ -36,8 +36,8 @@ Rebuild = dict[str, Any]
 def state(spark: SparkSession, table: str) -> Rebuild:
     """Return what a table's property records of a rebuild, empty without one."""
     text = evolution.properties(spark, table).get(STATE)
-    found: Rebuild = json.loads(text) if text else {}
-    return found
+    rebuild: Rebuild = json.loads(text) if text else {}
+    return rebuild
 
 
 def stagings(spark: SparkSession, view: FeatureView) -> list[Rebuild]:
@@ -45,13 +45,13 @@ def stagings(spark: SparkSession, view: FeatureView) -> list[Rebuild]:
     prefix = f"{view.name}_rebuild_"
     rows = spark.sql(f"SHOW TABLES LIKE '{prefix}*'").collect()
     names = [row["tableName"] for row in rows if not row["isTemporary"]]
-    found = [state(spark, name) for name in names if name.startswith(prefix.lower())]
-    return [each for each in found if each.get("view") == view.name]
+    rebuilds = [state(spark, name) for name in names if name.startswith(prefix.lower())]
+    return [each for each in rebuilds if each.get("view") == view.name]
 
 
 def of_view(spark: SparkSession, view: FeatureView) -> list[dict[str, str]]:
     """Return the unfinished rebuilds of a part of the view's buckets: `{of, table, way}`."""
-    found = [
+    rebuilds = [
         {"of": "keys or since", "table": each["table"], "way": "the same `tidemill rebuild` again"}
         for each in stagings(spark, view)
     ]
@@ -59,11 +59,11 @@ def of_view(spark: SparkSession, view: FeatureView) -> list[dict[str, str]]:
     recorded = state(spark, name)
     if "through" in recorded:
         way = "any command that writes makes gold again; then the same `tidemill rebuild` again"
-        found.append({"of": "keys or since", "table": name, "way": way})
+        rebuilds.append({"of": "keys or since", "table": name, "way": way})
     elif recorded:
         way = "the same `tidemill rebuild --features` again"
-        found.append({"of": "features", "table": name, "way": way})
-    return found
+        rebuilds.append({"of": "features", "table": name, "way": way})
+    return rebuilds
 
 
 def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:

@@ -18,15 +18,15 @@ STREAMED = "STREAMING UPDATE"  # the operation of Spark's own Delta sink
 
 def newest_epoch(reader: Reader, table: Table, query_id: str) -> int:
     """Return the newest batch that Spark's own Delta sink wrote for the query, -1 for none."""
-    found = reader.commits(table.name)
-    epochs = _epochs(found, query_id)
-    if not epochs and len(found) == RECENT:
+    commits = reader.commits(table.name)
+    epochs = _epochs(commits, query_id)
+    if not epochs and len(commits) == RECENT:
         epochs = _epochs(reader.commits(table.name, None), query_id)
     return max(epochs, default=-1)
 
 
-def _epochs(found: Iterable[Commit], query_id: str) -> list[int]:
-    streamed = (c.parameters for c in found if c.operation == STREAMED)
+def _epochs(commits: Iterable[Commit], query_id: str) -> list[int]:
+    streamed = (c.parameters for c in commits if c.operation == STREAMED)
     return [int(said["epochId"]) for said in streamed if said.get("queryId") == query_id]
 
 

@@ -58,8 +58,8 @@ def _taken(spark: SparkSession, pipeline: PipelineDefinition) -> Values:
     """Return what the events table says; of a lake that does not, what its views declared last."""
     said = properties(spark, tables.events(pipeline).name)
     if ALLOWED in said:
-        found: Values = json.loads(said[ALLOWED])
-        return found
+        values: Values = json.loads(said[ALLOWED])
+        return values
     views = [_declared_last(spark, view) for view in pipeline.views]
     return pipeline.model_copy(update={"views": tuple(views)}).allowed_values()
 

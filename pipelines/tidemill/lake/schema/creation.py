@@ -78,8 +78,10 @@ def newest_days(reader: Reader, pipeline: PipelineDefinition) -> dict[str, date]
     """Return the day of the newest ledger in gold, by view; of a view whose newest commits have
     none, nothing."""
     commits = {v.name: reader.commits(tables.features(v).name) for v in pipeline.views}
-    told = {name: next((c for c in found if c.ledger), None) for name, found in commits.items()}
-    return {name: newest.at.date() for name, newest in told.items() if newest}
+    newest_commits = {
+        name: next((c for c in history if c.ledger), None) for name, history in commits.items()
+    }
+    return {name: newest.at.date() for name, newest in newest_commits.items() if newest}
 
 
 def make_functions(spark: SparkSession) -> None:
@@ -96,14 +98,14 @@ def _make_view(spark: SparkSession, name: str, text: str) -> None:
 def difference(spark: SparkSession, table: Table) -> str:
     """Return how the table's columns differ from the declaration, in words; empty when they do
     not."""
-    found = {f.name: f.dataType.simpleString().lower() for f in spark.table(table.name).schema}
+    types = {f.name: f.dataType.simpleString().lower() for f in spark.table(table.name).schema}
     wanted = {column.name: column.type.lower().replace(" ", "") for column in table.columns}
     added = {column.name for column in table.columns if column.added}
-    parts = [f"no column {name}" for name in wanted if name not in found and name not in added]
-    parts += [f"column {name} is not declared" for name in found if name not in wanted]
+    parts = [f"no column {name}" for name in wanted if name not in types and name not in added]
+    parts += [f"column {name} is not declared" for name in types if name not in wanted]
     parts += [
-        f"column {name} is {found[name]}, declared {type_}"
+        f"column {name} is {types[name]}, declared {type_}"
         for name, type_ in wanted.items()
-        if name in found and found[name] != type_
+        if name in types and types[name] != type_
     ]
     return ", ".join(parts)

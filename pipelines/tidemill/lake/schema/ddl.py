@@ -26,7 +26,7 @@ def create(
     names the primary key, which Unity Catalog takes and open-source Delta refuses.
     """
     verb = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE IF NOT EXISTS"
-    told = {
+    table_properties = {
         **table.properties,
         "delta.dataSkippingStatsColumns": ",".join(table.statistics),
         **properties,
@@ -40,7 +40,7 @@ def create(
     if folder is not None:
         clauses.append(f"LOCATION {quoted(str(folder))}")
     clauses.append(f"COMMENT {quoted(table.comment)}")
-    named = (f"{quoted(name)} = {quoted(value)}" for name, value in told.items())
+    named = (f"{quoted(name)} = {quoted(value)}" for name, value in table_properties.items())
     clauses.append("TBLPROPERTIES (" + ", ".join(named) + ")")
     return "\n".join(clauses)
 

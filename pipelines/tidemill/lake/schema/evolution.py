@@ -102,9 +102,9 @@ def change(
     """Return how the view differs from its bucket and gold tables and, where the pipeline is given,
     from the values that its events table has taken."""
     buckets, gold = tables.buckets(view), tables.features(view)
-    found = {f.name: f.dataType.simpleString().lower() for f in spark.table(buckets.name).schema}
-    told = properties(spark, buckets.name)
-    held = _held(told, found, view)
+    types = {f.name: f.dataType.simpleString().lower() for f in spark.table(buckets.name).schema}
+    table_properties = properties(spark, buckets.name)
+    held = _held(table_properties, types, view)
     wanted = {partial.name: made_of(view, partial) for partial in view.partials}
     missing = tuple(name for name, made in wanted.items() if held.get(name) != made)
     shown = [f.name for f in spark.table(gold.name).schema]
@@ -114,7 +114,7 @@ def change(
         "missing": missing,
         "let_go": tuple(name for name in held if name not in wanted),
     }
-    kind, why = _kind(view, told, found, columns)
+    kind, why = _kind(view, table_properties, types, columns)
     differs = Change(
         view.name,
         kind,
@@ -129,17 +129,17 @@ def change(
         return differs
     if pipeline and (refused := accepted_values.refused_value(spark, pipeline, view)):
         return replace(differs, kind="bronze", why=refused)
-    return _with_expired(spark, view, told, differs)
+    return _with_expired(spark, view, table_properties, differs)
 
 
 def _with_expired(
-    spark: SparkSession, view: FeatureView, told: Mapping[str, str], differs: Change
+    spark: SparkSession, view: FeatureView, table_properties: Mapping[str, str], differs: Change
 ) -> Change:
     """Return the change of a view of which windows may need buckets that have expired; only another
     declaration than the tables' last can."""
-    if told.get(DECLARED) == json.dumps(view.words()):
+    if table_properties.get(DECLARED) == json.dumps(view.words()):
         return differs
-    if (lost := expired_before.lost_since(spark, view, told)) is None:
+    if (lost := expired_before.lost_since(spark, view, table_properties)) is None:
         return differs
     needed, before = lost
     why = f"the windows need buckets from {iso(needed)} on, and those before {iso(before)} expired"
@@ -150,13 +150,13 @@ def _with_expired(
 
 def _kind(
     view: FeatureView,
-    told: Mapping[str, str],
-    found: Mapping[str, str],
+    table_properties: Mapping[str, str],
+    types: Mapping[str, str],
     columns: Mapping[str, tuple[str, ...]],
 ) -> tuple[Kind, str]:
-    if other := _other_columns(view, found):
+    if other := _other_columns(view, types):
         return "bronze", other
-    if told.get(GRAIN, grain(view)) != grain(view):
+    if table_properties.get(GRAIN, grain(view)) != grain(view):
         return "bronze", "keys, bucket or event time are others"
     if columns["missing"] and not any(
         held(view, feature, columns["missing"]) for feature in view.features
@@ -171,27 +171,27 @@ def _kind(
     return "none", "the tables are as declared"
 
 
-def _other_columns(view: FeatureView, found: Mapping[str, str]) -> str:
+def _other_columns(view: FeatureView, types: Mapping[str, str]) -> str:
     """Return which column of the buckets has another type than declared, or is missing as a key."""
     wanted = {c.name: c.type.lower().replace(" ", "") for c in tables.buckets(view).columns}
     partials = {partial.name for partial in view.partials}
     for name, type_ in wanted.items():
-        if name not in found and name not in partials:
+        if name not in types and name not in partials:
             return f"the buckets have no column {name}"
-        if name in found and found[name] != type_:
-            return f"column {name} of the buckets is {found[name]}, declared {type_}"
+        if name in types and types[name] != type_:
+            return f"column {name} of the buckets is {types[name]}, declared {type_}"
     return ""
 
 
 def _held(
-    told: Mapping[str, str], found: Mapping[str, str], view: FeatureView
+    table_properties: Mapping[str, str], types: Mapping[str, str], view: FeatureView
 ) -> Mapping[str, str]:
     """Return what each partial that the buckets hold is made of; a table that does not say holds
     the columns it has."""
-    if PARTIALS in told:
-        held: dict[str, str] = json.loads(told[PARTIALS])
+    if PARTIALS in table_properties:
+        held: dict[str, str] = json.loads(table_properties[PARTIALS])
         return held
-    return {p.name: made_of(view, p) for p in view.partials if p.name in found}
+    return {p.name: made_of(view, p) for p in view.partials if p.name in types}
 
 
 def _stems(view: FeatureView, missing: tuple[str, ...]) -> dict[str, None]:
@@ -222,14 +222,14 @@ def name_of(feature: Feature) -> str:
     return "_".join(filter(None, (feature.stem, feature.aggregate)))
 
 
-def settle(spark: SparkSession, view: FeatureView, found: Change) -> None:
+def settle(spark: SparkSession, view: FeatureView, view_change: Change) -> None:
     """Have the bucket table say that it holds what the view declares, and nothing else."""
     name = tables.buckets(view).name
-    told, said = provenance.told(view), properties(spark, name)
-    if all(said.get(key) == value for key, value in told.items()):
+    declaration, said = provenance.told(view), properties(spark, name)
+    if all(said.get(key) == value for key, value in declaration.items()):
         return
     required = {f.name for f in spark.table(name).schema if not f.nullable}
-    for partial in found.let_go:
+    for partial in view_change.let_go:
         if partial in required:
             spark.sql(f"ALTER TABLE {name} ALTER COLUMN {partial} DROP NOT NULL")
     hold(spark, view, said)
@@ -244,18 +244,22 @@ def hold(
     """Have the bucket table say that it was made for the view, one version on from what it `said`
     in its properties; and other properties `besides`, in the same commit."""
     version = str(int(said.get(VERSION, "0")) + 1)
-    told = {**provenance.told(view), VERSION: version, **(besides or {})}
-    tell(spark, tables.buckets(view).name, told)
+    table_properties = {**provenance.told(view), VERSION: version, **(besides or {})}
+    tell(spark, tables.buckets(view).name, table_properties)
 
 
-def refuse(pipeline: str, found: Change, filled_from: datetime | None = None) -> None:
+def refuse(pipeline: str, view_change: Change, filled_from: datetime | None = None) -> None:
     """Raise LakeError when the tables cannot serve the view as they are; buckets that a rebuild is
     about to make again, from a time on, are not missed."""
-    if found.since and filled_from and filled_from <= instant(found.since, where=found.view):
+    if (
+        view_change.since
+        and filled_from
+        and filled_from <= instant(view_change.since, where=view_change.view)
+    ):
         return
-    if found.kind in ("since", "features", "bronze"):
+    if view_change.kind in ("since", "features", "bronze"):
         raise LakeError(
-            f"is declared otherwise than its tables were made: {found.why}",
-            where=f"view {found.view}",
-            expected=f"{found.way(pipeline)}; `tidemill plan {pipeline}` tells more",
+            f"is declared otherwise than its tables were made: {view_change.why}",
+            where=f"view {view_change.view}",
+            expected=f"{view_change.way(pipeline)}; `tidemill plan {pipeline}` tells more",
         )

@@ -46,15 +46,15 @@ class Check:
 def java() -> Check:
     """Return the check of the Java that Spark would start: JAVA_HOME's, else PATH's."""
     expected = f"Java {JAVA} or newer"
-    executable, found = java_executable()
+    executable, description = java_executable()
     if executable is None:
-        return Check("java", False, found, expected, INSTALL_JAVA)
+        return Check("java", False, description, expected, INSTALL_JAVA)
     version = _java_version(executable)
     if version is None:
         return Check("java", False, f"{executable} does not run", expected, INSTALL_JAVA)
     ok = _java_major(version) >= JAVA
-    found = f"Java {version} ({executable})"
-    return Check("java", ok, found, expected, "" if ok else INSTALL_JAVA)
+    description = f"Java {version} ({executable})"
+    return Check("java", ok, description, expected, "" if ok else INSTALL_JAVA)
 
 
 def java_executable() -> tuple[str | None, str]:
@@ -85,8 +85,10 @@ def _java_major(version: str) -> int:
 def importable() -> Check:
     """Return the check that Spark and Delta can be imported, wherever a platform has them from."""
     missing = [name for name in ("pyspark", "delta") if importlib.util.find_spec(name) is None]
-    found = f"no Python package {' and '.join(missing)}" if missing else "pyspark, delta"
-    return Check("spark", not missing, found, "Spark with Delta", INSTALL_LOCAL if missing else "")
+    description = f"no Python package {' and '.join(missing)}" if missing else "pyspark, delta"
+    return Check(
+        "spark", not missing, description, "Spark with Delta", INSTALL_LOCAL if missing else ""
+    )
 
 
 def spark() -> Check:
@@ -96,8 +98,8 @@ def spark() -> Check:
     jar = f"jars/spark-core_2.13-{check.found}.jar"
     if not check.ok or not home or (Path(home) / jar).exists():
         return check
-    found = f"SPARK_HOME is {home}, which is not Spark {check.found}"
-    return Check("pyspark", False, found, check.expected, "unset SPARK_HOME")
+    description = f"SPARK_HOME is {home}, which is not Spark {check.found}"
+    return Check("pyspark", False, description, check.expected, "unset SPARK_HOME")
 
 
 def delta() -> Check:
@@ -107,11 +109,11 @@ def delta() -> Check:
 
 def package(name: str, prefix: str) -> Check:
     """Return the check that a distribution is installed in a version that starts with `prefix`."""
-    found, expected = installed(name), f"{name} {prefix}x"
-    if found is None:
+    version, expected = installed(name), f"{name} {prefix}x"
+    if version is None:
         return Check(name, False, "not installed", expected, INSTALL_LOCAL)
-    ok = found.startswith(prefix)
-    return Check(name, ok, found, expected, "" if ok else INSTALL_LOCAL)
+    ok = version.startswith(prefix)
+    return Check(name, ok, version, expected, "" if ok else INSTALL_LOCAL)
 
 
 def installed(name: str) -> str | None:

@@ -42,5 +42,5 @@ def check(spark: SparkSession) -> None:
         raise _set_otherwise("its TIMESTAMP has no zone", TIMESTAMP, "TIMESTAMP_LTZ")
 
 
-def _set_otherwise(found: str, name: str, value: str) -> SetupError:
-    return SetupError(found, where="session", expected=f'spark.conf.set("{name}", "{value}")')
+def _set_otherwise(error_text: str, name: str, value: str) -> SetupError:
+    return SetupError(error_text, where="session", expected=f'spark.conf.set("{name}", "{value}")')

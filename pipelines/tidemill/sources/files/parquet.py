@@ -48,9 +48,9 @@ def check_magic(path: Path) -> None:
         tail = file.read()
     if size >= SMALLEST and head == tail == MAGIC:
         return
-    found = f"{size} bytes, from {head!r} to {tail!r}" if size else "it is empty"
+    summary = f"{size} bytes, from {head!r} to {tail!r}" if size else "it is empty"
     raise InputError(
-        f"this is no Parquet file: {found}",
+        f"this is no Parquet file: {summary}",
         where=str(path),
         expected=f"a whole Parquet file, from {MAGIC!r} to {MAGIC!r}",
     )
@@ -91,17 +91,17 @@ def common_schema(
     file with microseconds holds microseconds.
     """
     shapes = {footer.shape: footer for footer in footers}
-    found: dict[str, tuple[str, StructField, Path]] = {}
+    column_types: dict[str, tuple[str, StructField, Path]] = {}
     for footer in shapes.values():
         for column in _spark_columns(reader, footer.path):
             type_ = "nanos" if column.name in footer.nanos else column.dataType.simpleString()
-            known = found.get(column.name)
+            known = column_types.get(column.name)
             if known is None or _widest(column.name, known, type_, footer.path) == type_:
-                found[column.name] = (type_, column, footer.path)
-    nanos = {name for name, (type_, _, _) in found.items() if type_ == "nanos"}
+                column_types[column.name] = (type_, column, footer.path)
+    nanos = {name for name, (type_, _, _) in column_types.items() if type_ == "nanos"}
     fields = [
         StructField(name, LongType() if name in nanos else column.dataType)
-        for name, (_, column, _) in found.items()
+        for name, (_, column, _) in column_types.items()
     ]
     return StructType(fields), nanos
 

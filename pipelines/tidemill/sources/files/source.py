@@ -132,8 +132,8 @@ class Files:
 
     def _check_folder(self) -> None:
         if not self.folder.is_dir():
-            found = "this is a file" if self.folder.exists() else "there is no such folder"
-            raise InputError(found, where=str(self.folder), expected="a folder of files")
+            error_text = "this is a file" if self.folder.exists() else "there is no such folder"
+            raise InputError(error_text, where=str(self.folder), expected="a folder of files")
 
     def _check_columns(self, footer: Footer) -> None:
         missing = [name for name in self.required if name not in footer.columns]
@@ -176,9 +176,9 @@ def failing_file(error_text: str) -> str | None:
         r"footer for file:? (\S+?)\.?(?:\s|$)",
         r"(\S+) is not a Parquet file",
     ):
-        found = re.search(pattern, error_text)
-        if found:
-            return unquote(re.sub(r"^file:(//)?(?=/)", "", found[1]))
+        match = re.search(pattern, error_text)
+        if match:
+            return unquote(re.sub(r"^file:(//)?(?=/)", "", match[1]))
     return None
 
 
@@ -213,8 +213,8 @@ def _raise_unreadable(error: OSError) -> None:
 
 def _check_readable(path: Path) -> None:
     if not os.access(path, os.R_OK):
-        found = "this file cannot be read" if path.exists() else "this link leads nowhere"
-        raise InputError(found, where=str(path), expected="a file that this user may read")
+        error_text = "this file cannot be read" if path.exists() else "this link leads nowhere"
+        raise InputError(error_text, where=str(path), expected="a file that this user may read")
 
 
 def _modified(path: Path) -> float:
