@@ -6,11 +6,12 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import DiskFullError, SetupError, TidemillError
+from tidemill.lake.session import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,20 +19,50 @@ if TYPE_CHECKING:
 
 def start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
     """Return a session with these settings and Delta's jars; its JVM writes to `log`, or here."""
-    from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
+    ivy, packages = Path(conf["spark.jars.ivy"]), _packages(conf)
+    known = jars.resolved(ivy, packages)
     builder: Any = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
-    builder = configure_spark_with_delta_pip(builder, extra_packages=more)
+    for name, value in {**conf, **_with_jars(conf, packages, known)}.items():
+        if value:
+            builder = builder.config(name, value)
     try:
         with _output_to(log):
             spark: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise _start_error(log, error, conf) from error
+    if known is None and not is_remote(spark):
+        jars.record(ivy, packages, spark.sparkContext.getConf().get("spark.jars") or "")
     return spark
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Return whether a session is of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _packages(conf: Mapping[str, str]) -> list[str]:
+    """Return the packages to bring: Delta's for this Spark, then those of the settings."""
+    from delta import configure_spark_with_delta_pip
+    from pyspark.sql import SparkSession
+
+    more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
+    options: Mapping[str, str] = configure_spark_with_delta_pip(
+        SparkSession.Builder(), extra_packages=more
+    )._options
+    return options["spark.jars.packages"].split(",")
+
+
+def _with_jars(
+    conf: Mapping[str, str], packages: Sequence[str], known: Sequence[Path] | None
+) -> dict[str, str]:
+    """Return the settings that bring the packages: their jars where they are known, else their
+    names."""
+    if known is None:
+        return {"spark.jars.packages": ",".join(packages)}
+    named = [name for name in conf.get("spark.jars", "").split(",") if name]
+    return {"spark.jars.packages": "", "spark.jars": ",".join([*named, *map(str, known)])}
 
 
 @contextlib.contextmanager

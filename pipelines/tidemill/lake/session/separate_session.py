@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from tidemill.lake.session import required_settings
+from tidemill.lake.session import launch, required_settings
 
 
 def separate_session(spark: SparkSession) -> SparkSession:
     """Return another session of the same Spark, set to UTC and ANSI, with the catalog's tables and
     without temporary views. On Spark Connect it is a clone, which has them too."""
-    if hasattr(spark, "newSession") and not _is_remote(spark):
-        return required_settings.apply(spark.newSession())
-    clone = getattr(spark, "cloneSession", None)
-    if clone is None:
-        return required_settings.apply(spark.newSession())
-    return required_settings.apply(clone())
-
-
-def _is_remote(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+    clone = getattr(spark, "cloneSession", None) if launch.is_remote(spark) else None
+    return required_settings.apply(clone() if clone else spark.newSession())
