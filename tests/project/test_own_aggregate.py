@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from children import QUICK_SPARK
 from lakes import at
 from runs import write_file
 from tidemill.config.settings import iso
@@ -83,12 +84,16 @@ def install(tmp_path: Path) -> Install:
     return installed
 
 
-def python(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+def python(folder: Path, *words: object, **environment: object) -> subprocess.CompletedProcess[str]:
     """This Python with the packages of a folder, and nothing else that is new."""
     paths = [folder, ROOT / "pipelines", ROOT / "tests" / "support"]
     return subprocess.run(
         [sys.executable, *map(str, words)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            **{name: str(value) for name, value in environment.items()},
+        },
         cwd=folder,
         capture_output=True,
         text=True,
@@ -126,7 +131,9 @@ def test_the_pages_example_is_an_aggregate_like_the_shipped_ones(
         for time, value in each
     ]
     write_file(tmp_path / "input", "1.jsonl", records, age=60)
-    ran = python(folder, "-c", RUN, pipeline, tmp_path / "input", tmp_path / "lake")
+    (tmp_path / "spark-defaults.conf").write_text(QUICK_SPARK)
+    words = (pipeline, tmp_path / "input", tmp_path / "lake")
+    ran = python(folder, "-c", RUN, *words, SPARK_CONF_DIR=tmp_path)
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout.strip().splitlines()[-1])
     assert answer["rows"] == [["attic", 0.0, -1.0], ["hall", 3.0, 1.25]]

@@ -14,7 +14,7 @@ import oracle
 from lakes import Event, Lakes, TestLake, at, payload
 from runs import of_files, reading, run_once, write_file
 
-DAYS, BATCHES = 30, 10
+DAYS, BATCHES = 30, 5
 ORDERS = ("oldest_first", "newest_first", "random")
 
 
@@ -33,7 +33,7 @@ def month() -> list[Event]:
 
 
 def ordered(order: str) -> list[list[Event]]:
-    """The events in ten batches, in the order named."""
+    """The events in a few batches, in the order named."""
     events = sorted(month(), key=lambda event: event[4])
     if order == "newest_first":
         events.reverse()
