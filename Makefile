@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-around test-connect test-zones test-full lint bench api notebooks lock clean
+.PHONY: help setup demo test test-all test-around test-connect test-zones test-full lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -17,6 +17,11 @@ demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 
 test: setup ## the tests of the main job: records to features, exact and safe to kill
 	@$(BIN)/$(PYTEST) -m "not around and not full" $(ARGS)
+
+test-all: ## every group of tests, one after the other, as CI runs them
+	@for group in test test-around test-connect test-zones; do \
+		$(MAKE) --no-print-directory $$group || exit; \
+	done
 
 test-around: setup ## the other tests: aggregates, quality, bundle, notebooks, reports ...
 	@$(BIN)/$(PYTEST) -m "around and not full" $(ARGS)
