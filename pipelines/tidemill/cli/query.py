@@ -58,10 +58,12 @@ def query(
 ) -> None:
     """Ask SQL of the lake; tables are named plainly. Answer with a table, CSV, JSON or a plot."""
     from tidemill.query.export import Form, as_csv, drawn, write
+    from tidemill.query.questions import asked
 
     answer_form = Form.wished(form, as_json, output, kind, x, y or (), color)
+    text = asked(sql, file)  # a statement that writes is refused before anything is opened
     lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
-    answer = lake.answer(sql, question=file)
+    answer = lake.answer(text)
     columns, rows = answer["columns"], answer["rows"]
     if answer_form.format == "table":
         showing(False).table(columns, rows)

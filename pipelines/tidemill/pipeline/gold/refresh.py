@@ -30,8 +30,8 @@ from tidemill.pipeline.gold.plan import plan_refresh
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 3  # lost against other refreshes
-OTHER_ATTEMPTS = 9  # also against commits of maintenance, which moves files and no refresh number
+ATTEMPTS = 3
+OTHERS = 3  # lost against commits that move no row, as maintenance's, count as one lost attempt
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def refresh(
     ledger, RESTORE, another's change or a rebuild, of gold or of the buckets, another definition,
     `force`), and then always, even with no changed key. batch is never lowered; as_of only with
     `not_below` False. When another commit wins the race, the ledger is read again and the rest, if
-    any, is done; after three lost refreshes, or nine lost commits, LedgerError. `buckets` are the
-    bucket table's newest commits, read where not given; `spent` are seconds of earlier steps, kept
-    in the ledger, `appended` the bucket rows that this batch added to those commits. An as_of of
-    None (no bucket yet) does nothing.
+    any, is done; after three lost refreshes LedgerError. `buckets` are the bucket table's newest
+    commits, read where not given; `spent` are seconds of earlier steps, kept in the ledger,
+    `appended` the bucket rows that this batch added to those commits. An as_of of None (no bucket
+    yet) does nothing.
     """
     request = RefreshRequest(as_of, batch, force, not_below, spent or {}, appended)
     return _refresh(lake, view, request, buckets)
@@ -94,14 +94,10 @@ def _refresh(
     lake: Lake, view: FeatureView, request: RefreshRequest, buckets: Sequence[Commit]
 ) -> Refreshed:
     started = time.monotonic()
-    lost, number = 0, -1
-    for attempt in range(OTHER_ATTEMPTS):
+    attempt, lost = 0, 0
+    while lost < ATTEMPTS * OTHERS:
         context = RefreshContext(lake, view, buckets if not attempt else ())
         state = read_state(context)
-        lost += attempt > 0 and state.refresh != number
-        if lost == ATTEMPTS:
-            break
-        number = state.refresh
         plan = plan_refresh(context, state, request)
         if plan is None:
             return _unchanged(view, state, started)
@@ -110,9 +106,11 @@ def _refresh(
         if changed is not None:
             log.info("%s: %d keys changed at %s", view.name, changed, iso(plan.as_of))
             return _refreshed(view, plan, changed, started)
-        log.info("%s: another commit won, attempt %d", context.gold, attempt + 1)
+        attempt += 1
+        lost += OTHERS if lake.commits(context.gold, 1)[0].moves_data else 1
+        log.info("%s: another commit won, attempt %d", context.gold, attempt)
     raise LedgerError(
-        f"{attempt + 1} refreshes in a row lost against another writer",
+        f"{attempt} refreshes in a row lost against another writer",
         where=tables.features(view).name,
         expected="one writer: stop the other",
     )
