@@ -316,7 +316,7 @@ def test_a_lake_is_run_refreshed_maintained_and_rebuilt(small: Small, tmp_path: 
     write_file(one.input, "2.jsonl", [payload(late)])
     told: list[object] = []
     with opened(one.root, pipeline=one.definition, write=True) as lake:
-        lake.check_source(once=True)
+        lake.check_run(once=True)
         totals = lake.run_once(on_batch=told.extend)
         assert (totals["events"], totals["accepted"]) == (1, 1)
         assert {row.query for row in told} >= {"clean", "feature"}

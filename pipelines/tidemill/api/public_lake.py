@@ -24,6 +24,7 @@ from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
+from tidemill.monitoring.prometheus import check_port
 from tidemill.operations import maintenance, planned_changes
 from tidemill.operations import reconcile as reconciling
 from tidemill.operations.rebuild import from_bronze, part
@@ -233,8 +234,12 @@ class Lake:
         access = self._access
         return planned_changes.plan(access.opening, access.the_pipeline(), access.named)
 
-    def check_source(self, *, once: bool) -> None:
-        """Raise InputError where the pipeline's source cannot be read; nothing is started."""
+    def check_run(
+        self, *, once: bool, metrics_port: int | None = None, metrics_host: str = LOCALHOST
+    ) -> None:
+        """Raise InputError where the pipeline's source cannot be read, UsageError where the port is
+        taken; nothing is started or made."""
+        check_port(metrics_port, metrics_host)
         connection.checked_source(self._access.opening, self._access.the_pipeline(), once=once)
 
     def run_once(

@@ -105,7 +105,7 @@ def run(
     )
     show = showing(as_json)
     show.opening(definition, lake.place)
-    lake.check_source(once=once)
+    lake.check_run(once=once, metrics_port=metrics_port, metrics_host=metrics_host)
     with lake:
         work = lake.run_once if once else lake.run
         summary = work(show.batches, metrics_port=metrics_port, metrics_host=metrics_host)

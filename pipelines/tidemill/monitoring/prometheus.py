@@ -11,6 +11,7 @@ on Spark Connect, where it runs in the client.
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -100,11 +101,7 @@ class Exporter(Observer):
         try:
             server, thread = start_http_server(self.port, self.host, self.registry)
         except OSError as error:
-            raise UsageError(
-                f"cannot listen on {self.host}:{self.port}: {error.strerror}",
-                where="--metrics-port",
-                expected="a port that no other process has, on an address of this machine",
-            ) from error
+            raise _cannot_listen(self.port, self.host, error) from error
         try:
             yield
         finally:
@@ -200,6 +197,28 @@ class Exporter(Observer):
         self.gauge("tidemill_as_of_timestamp_seconds", view=view).set(as_of.timestamp())
         fresh = self.gauge("tidemill_freshness_seconds", view=view)
         fresh.set_function(lambda: (self.clock.now() - as_of).total_seconds())
+
+
+def check_port(port: int | None, host: str) -> None:
+    """Raise UsageError for a port on which nothing can listen; accept None, which is no port."""
+    if port is None:
+        return
+    try:
+        socket.create_server((host, port), family=_family(host)).close()
+    except OSError as error:
+        raise _cannot_listen(port, host, error) from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _cannot_listen(port: int, host: str, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot listen on {host}:{port}: {error.strerror}",
+        where="--metrics-port",
+        expected="a port that no other process has, on an address of this machine",
+    )
 
 
 class Lateness(Collector):
