@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
@@ -14,6 +15,7 @@ import oracle
 import tidemill
 from lakes import NOW, Event, at, payload
 from runs import Small, of_files, write_file
+from tidemill.config.settings import iso
 from tidemill.errors import LakeError, LockedError, TidemillError, UsageError
 
 GOLD = "engagement_features"
@@ -105,7 +107,7 @@ def test_how_a_view_stands(lake: tidemill.Lake, small: Small) -> None:
     assert only.ledger["mode"] == "recompute"
     assert int(only.metrics["numTargetRowsInserted"]) == lake.table(GOLD).count()
     told = lake.describe("engagement")
-    assert (told["gold_version"], told["batch"]) == (status.gold_version, 0)
+    assert (told["gold_version"], told["as_of"]) == (status.gold_version, iso(as_of))
     assert lake.view("engagement").keys == ("profile_id", "gti")
 
 
@@ -212,7 +214,7 @@ def removed_files(lake: tidemill.Lake, version: int) -> None:
     old = set(lake.table(GOLD, version).inputFiles()) - set(lake.table(GOLD).inputFiles())
     assert old
     for file in old:
-        Path(file.removeprefix("file://")).unlink()
+        Path(unquote(urlparse(file).path)).unlink()
 
 
 def test_files_that_vacuum_deleted(

@@ -103,7 +103,9 @@ class Lake:
         """Return the rows of a table or view of the lake, at a version of a table if given."""
         spark = self.spark
         if not spark.catalog.tableExists(name):
-            hint = did_you_mean(name, [table.name for table in spark.catalog.listTables()])
+            hint = did_you_mean(
+                name, [row["tableName"] for row in spark.sql("SHOW TABLES").collect()]
+            )
             raise UsageError(f"has no table {name!r}{hint}", where=str(self.place))
         reader = spark.read if version is None else spark.read.option("versionAsOf", version)
         return reader.table(name)
