@@ -24,7 +24,7 @@ from tidemill.cli.options import (
 )
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.terminal import print_lines, print_text
-from tidemill.config.pipeline_file import load
+from tidemill.config.pipeline_file import declaring, load
 from tidemill.config.settings import whole_minute
 
 commands = typer.Typer()
@@ -143,5 +143,6 @@ def describe(
     """Show a view's features and tables, how fresh gold is, and what the newest ledgers say."""
     from tidemill.cli.output import explanations
 
+    declaring(view, pipeline)  # an unknown view is refused before a lake is looked for
     facts = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).describe(view)
     print_one(as_json, facts, lambda: explanations.tell_described(showing(False), facts))
