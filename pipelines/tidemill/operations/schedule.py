@@ -17,8 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from pyspark.errors import PySparkException
-
 from tidemill.features.windows import duration
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake, register
@@ -101,7 +99,7 @@ class Pass(threading.Thread):
             steps = maintenance.plan(lake, self._pipeline.clock, self._actions(lake))
             maintenance.maintain(lake, self._until_interrupted(steps), done.append)
         except Exception as error:  # told on the main thread
-            if self._stopping.is_set() and isinstance(error, PySparkException):
+            if self._stopping.is_set():  # cancelled; a classic session leaves that as py4j has it
                 log.info("maintenance was interrupted: %s", error)
             else:
                 self.error = error
