@@ -36,6 +36,7 @@ _GIVES_TEXT = frozenset(
 _GIVES_ARGUMENT = frozenset(
     "coalesce greatest if ifnull least nullif nvl nvl2 try_add try_subtract".split()
 )
+_OF_COLUMNS: Mapping[str, Kind] = {"TIMESTAMP": "time", "STRING": "text"}
 _CAST_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ")
 _CAST_TEXTS = ("CHAR", "VARCHAR", "TEXT")
 _DAY = re.compile(r"\s*[+-]?\d{4,6}(-\d{1,2}(-\d{1,2}([ T].*)?)?)?\s*")
@@ -84,8 +85,7 @@ class TimeTexts:
         if isinstance(node, exp.Literal):
             return "text" if node.is_string else "other"
         if isinstance(node, exp.Column):
-            type_ = self._types.get(node.name, "")
-            return {"TIMESTAMP": "time", "STRING": "text"}.get(type_, "other")  # type: ignore[return-value]
+            return _OF_COLUMNS.get(self._types.get(node.name, ""), "other")
         if isinstance(node, exp.Cast):
             of = node.to.this.name
             return "time" if of in _CAST_TIMES else "text" if of in _CAST_TEXTS else "other"
