@@ -27,10 +27,10 @@ from tidemill.config.settings import Place
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
-from tidemill.pipeline import queries
 from tidemill.pipeline.gold.changes import changes_by_recompute
 from tidemill.pipeline.silver import clean as silver
 from tidemill.pipeline.silver import hour_buckets
+from tidemill.pipeline.steps import feature_step
 
 AS_OF = datetime(2026, 11, 21, 10, 17, tzinfo=timezone.utc)
 DAYS = 31
@@ -162,7 +162,7 @@ def main() -> None:
         write_events(events := folder / "events.parquet", asked.events, asked.keys)
         lake = open_lake(folder)
         frame = lake.spark.read.parquet(str(events))
-        queries.append_batch(frame, 0, lake=lake)
+        feature_step.append_batch(frame, 0, lake=lake)
         started = time.monotonic()
         rows = hour_buckets.bring_up(lake, lake.pipeline.views[0])
         upkeep = time.monotonic() - started

@@ -54,8 +54,8 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.steps import feature_step
 
 START = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
 KEYS = 8  # of which the errors are taken
@@ -268,7 +268,7 @@ def feed(lake: Lake, folder: Path, batch: int) -> dict[str, float]:
     lakes.register(lake.spark, lake.place)
     events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
     started = time.monotonic()
-    queries.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
+    feature_step.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
     total = time.monotonic() - started
     told = ledger.commits(lake.spark, "bench_features", 1)[0].ledger or {}
     if batch and told["mode"] != "incremental":

@@ -36,8 +36,9 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
-from tidemill.pipeline import queries
+from tidemill.pipeline import view_refresh
 from tidemill.pipeline.gold.changes import changes_by_recompute, moved_keys
+from tidemill.pipeline.steps import feature_step
 
 __all__ = ["COLUMNS", "WINDOWS", "feed", "machine", "open_lake", "wanted", "write", "write_events"]
 FIRST = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
@@ -252,7 +253,7 @@ def feed(lake: Lake, folder: Path, batch: int) -> float:
     """Run one batch through the pipeline's own function; return its seconds."""
     events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
     started = time.monotonic()
-    queries.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
+    feature_step.feature_batch(events, batch, lake=lake, clock=Clock(), follows="event")
     return time.monotonic() - started
 
 
@@ -260,9 +261,9 @@ def bring_in(lake: Lake, folder: Path, batches: int) -> None:
     """Append the batches of the load, and refresh gold once."""
     for batch in range(batches):
         events = lake.spark.read.parquet(f"{folder}/events/{batch}.parquet")
-        queries.append_batch(events, batch, lake=lake)
+        feature_step.append_batch(events, batch, lake=lake)
         say(f"load: batch {batch + 1} of {batches} is in the buckets")
-    queries.refresh_view(lake, lake.pipeline.views[0].name, Clock(), "event")
+    view_refresh.refresh_view(lake, lake.pipeline.views[0].name, Clock(), "event")
     say("load: gold is there")
 
 

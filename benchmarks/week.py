@@ -44,6 +44,7 @@ from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import maintenance, reconcile
 from tidemill.pipeline import queries, runner
+from tidemill.pipeline.steps import feature_step
 from tidemill.query import charts as plotting
 from tidemill.sources.files.source import Files
 
@@ -133,7 +134,7 @@ class Week:
         rows = duckdb.sql(events_of(self.plan, number, number + 1)).to_arrow_table()
         events = spark.createDataFrame(rows)
         started = time.monotonic()
-        queries.feature_batch(events, number, lake=self.lake, clock=Clock(), follows="event")
+        feature_step.feature_batch(events, number, lake=self.lake, clock=Clock(), follows="event")
         found["seconds"] = round(time.monotonic() - started, 3)
         if number % self.plan.record == 0:
             started = time.monotonic()

@@ -29,8 +29,8 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
-from tidemill.pipeline import queries
 from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.steps import feature_step
 from tidemill.sources.files.source import Files
 
 MODES = {
@@ -53,7 +53,7 @@ class Mode:
     def bring(self, batch: int) -> dict[str, Any]:
         before = work.so_far(self.lake.spark, self.folder)
         frame = self.lake.spark.read.parquet(f"{self.events}/{batch}.parquet")
-        queries.feature_batch(frame, batch, lake=self.lake, clock=Clock(), follows="event")
+        feature_step.feature_batch(frame, batch, lake=self.lake, clock=Clock(), follows="event")
         if self.lake.pipeline.engine == "stateful":
             self._state()
         return work.since(self.lake.spark, self.folder, before)

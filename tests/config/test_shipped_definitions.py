@@ -22,9 +22,9 @@ from tidemill.errors import DefinitionError
 from tidemill.features import FeatureView, contains
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries
 from tidemill.pipeline.connection import Opening, source_of
 from tidemill.pipeline.silver import validation
+from tidemill.pipeline.steps import clean_step, feature_step
 from tidemill.sources.generator.mix import Mix
 from tidemill.sources.generator.source import Generator
 
@@ -63,10 +63,10 @@ class Shipped:
         """One batch through clean and feature."""
         self.batch += 1
         words: dict[str, Any] = {"lake": self.lake}
-        queries.clean_batch(self._bronze(payloads), self.batch, **words)
+        clean_step.clean_batch(self._bronze(payloads), self.batch, **words)
         new = self.table("events").where(F.col("batch") == self.batch)
         words |= {"clock": Clock(NOW), "follows": "event"}
-        queries.feature_batch(new, self.batch, **words)
+        feature_step.feature_batch(new, self.batch, **words)
 
     def _bronze(self, payloads: list[str]):
         frame = bronze(self.lake.spark, payloads, self.records)

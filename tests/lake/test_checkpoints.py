@@ -12,12 +12,15 @@ import oracle
 from command_line import Answer, call
 from lakes import Event, Lakes, TestLake, at
 from runs import STREAM_TABLES, Small, check_whole, reading, records_of, versions, write_file
+from tidemill.config.settings import Clock
 from tidemill.errors import CheckpointError, LakeError
 from tidemill.lake import checkpoints, tables
+from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import failpoints, ledger
 from tidemill.lake.schema import creation
-from tidemill.pipeline import queries
+from tidemill.pipeline.queries import Pipeline
+from tidemill.sources import Source
 from tidemill.sources.files.source import Files
 
 REBUILD = "run `tidemill rebuild engagement --from bronze`"
@@ -38,6 +41,10 @@ def rebuild(root: Path) -> Answer:
 
 def checkpoint(root: Path, query: str) -> Path:
     return root / "_checkpoints" / f"engagement_{query}"
+
+
+def claim(lake: Lake, query: str, source: Source) -> None:
+    Pipeline(lake, source, Clock(), "event").claim([query])
 
 
 # -- refused -------------------------------------------------------------------------------------
@@ -72,10 +79,10 @@ def test_a_half_lost_checkpoint(small: Small, tmp_path: Path, spark: SparkSessio
     root = small.copy(tmp_path / "lake")
     lake = reading(spark, root).lake
     for query, way_out in WAYS_OUT.items():
-        queries.claim(lake, query, Files(small.input))
+        claim(lake, query, Files(small.input))
         shutil.rmtree(checkpoint(root, query) / "offsets")
         with pytest.raises(CheckpointError, match=f"the checkpoint of {query} is lost") as lost:
-            queries.claim(lake, query, Files(small.input))
+            claim(lake, query, Files(small.input))
         assert lost.value.expected == way_out
 
 
@@ -123,7 +130,7 @@ def test_the_name_of_a_query_is_lost(small: Small, tmp_path: Path, spark: SparkS
     lake = reading(spark, root).lake
     (checkpoint(root, "land") / "metadata").unlink()
     with pytest.raises(CheckpointError, match="the checkpoint of land is lost"):
-        queries.claim(lake, "land", Files(small.input))
+        claim(lake, "land", Files(small.input))
 
 
 def test_the_input_folder_has_moved(small: Small, tmp_path: Path) -> None:
@@ -154,20 +161,20 @@ def test_the_checkpoint_of_another_generation(lakes: Lakes, tmp_path: Path, quer
     other = lakes.new(max_files_per_trigger=1)  # made anew, no copy of the empty lake
     lake = lakes.new()
     source = Files(tmp_path)
-    queries.claim(other.lake, query, source)
+    claim(other.lake, query, source)
     theirs, ours = (each.lake.checkpoint(query).folder for each in (other, lake))
     shutil.copytree(theirs, ours)
     with pytest.raises(CheckpointError, match=other.lake.generation):
-        queries.claim(lake.lake, query, source)
+        claim(lake.lake, query, source)
 
 
 def test_the_checkpoint_of_another_pipeline(lakes: Lakes, tmp_path: Path) -> None:
     lake, source = lakes.new(), Files(tmp_path)
-    queries.claim(lake.lake, "clean", source)
+    claim(lake.lake, "clean", source)
     name = lake.lake.checkpoint("clean").folder / checkpoints.FILE
     name.write_text(name.read_text().replace('"engagement"', '"another"'))
     with pytest.raises(CheckpointError, match=r"belongs to \{'pipeline': 'another'\}"):
-        queries.claim(lake.lake, "clean", source)
+        claim(lake.lake, "clean", source)
 
 
 IDENTITY = {"pipeline": "engagement", "query": "land", "kind": "files", "folder": "/in"}

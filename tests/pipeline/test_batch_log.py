@@ -16,6 +16,7 @@ from children import Children
 from command_line import call
 from lakes import NOW, Lakes, at, payload
 from runs import Small, opened, records_of, write_file
+from tidemill.config import dataflow
 from tidemill.config.settings import Place
 from tidemill.lake import batches, discovery, tables
 from tidemill.lake.append import digest, digest_of_all
@@ -38,6 +39,11 @@ def recorded(lake: Lake, query: str) -> dict:
     batch_log.record(lake)
     rows = lake.spark.table("tidemill_batches").where(f"query = '{query}'").orderBy("version")
     return rows.collect()[-1].asDict()
+
+
+def _waiting(flow: Flow) -> list[int]:
+    """The rows that wait for clean, and for feature."""
+    return [batches.waiting(flow, dataflow.by_checkpoint(name)) for name in ("clean", "feature")]
 
 
 # -- clean ---------------------------------------------------------------------------------------
@@ -123,17 +129,17 @@ def test_backlog_is_what_the_next_query_has_not_read(small: Small, tmp_path: Pat
     more = records_of([("n1", "p9", "g", "view", at("11:40"))], ["{}"])
     write_file(mine.input, "2.jsonl", more)
     flow = flow_of(mine.root)
-    assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [0, 0]
+    assert _waiting(flow) == [0, 0]
     told: list[BatchRow] = []
     with opened(mine.root, mine.definition) as pipeline:
         pipeline.claim()
         recorder, stop = runner.Recorder(pipeline, [Callback(told.extend)]), runner.Stop()
         runner.finish("land", pipeline, stop, recorder)
-        assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [2, 0]
+        assert _waiting(flow) == [2, 0]
         runner.finish("clean", pipeline, stop, recorder)
-        assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [0, 1]
+        assert _waiting(flow) == [0, 1]
         runner.finish("feature", pipeline, stop, recorder)
-        assert [batches.waiting(flow, query) for query in ("clean", "feature")] == [0, 0]
+        assert _waiting(flow) == [0, 0]
     assert [(row.query, row.backlog) for row in told] == [
         ("land", None),
         ("clean", 0),

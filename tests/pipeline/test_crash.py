@@ -33,7 +33,8 @@ from tidemill.config.pipeline_file import SHIPPED
 from tidemill.lake import lock
 from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import POINTS
-from tidemill.pipeline import batch_log, on_demand, queries, runner
+from tidemill.pipeline import batch_log, on_demand, runner
+from tidemill.pipeline.steps import clean_step, feature_step
 
 pytestmark = pytest.mark.crash
 
@@ -225,8 +226,8 @@ def carry(
     """Bring bronze rows through clean, feature and the record; each step again when it dies."""
     events = lake.events().where(F.col("batch") == batch)
     steps = (
-        lambda: queries.clean_batch(rows, batch, lake=lake.lake),
-        lambda: queries.feature_batch(
+        lambda: clean_step.clean_batch(rows, batch, lake=lake.lake),
+        lambda: feature_step.feature_batch(
             events, batch, lake=lake.lake, clock=lake.clock, follows="event"
         ),
         lambda: batch_log.record(lake.lake),

@@ -13,7 +13,7 @@ from runs import versions
 from tidemill.errors import LedgerError
 from tidemill.lake import tables
 from tidemill.lake.commits import ledger
-from tidemill.pipeline import queries
+from tidemill.pipeline.steps import clean_step, feature_step
 
 pytestmark = pytest.mark.connect
 
@@ -30,11 +30,11 @@ def records(lake: TestLake, *payloads: Event | str) -> DataFrame:
 
 
 def clean(lake: TestLake, rows: DataFrame, batch: int = 0) -> None:
-    queries.clean_batch(rows, batch, lake=lake.lake)
+    clean_step.clean_batch(rows, batch, lake=lake.lake)
 
 
 def feature(lake: TestLake, rows: DataFrame, batch: int = 0) -> None:
-    queries.feature_batch(rows, batch, lake=lake.lake, clock=lake.clock, follows="event")
+    feature_step.feature_batch(rows, batch, lake=lake.lake, clock=lake.clock, follows="event")
 
 
 def stand(lake: TestLake) -> dict[str, int]:

@@ -20,9 +20,9 @@ from tidemill.errors import InputError, UsageError
 from tidemill.lake import tables
 from tidemill.operations import replay
 from tidemill.operations.rebuild import from_bronze
-from tidemill.pipeline import queries
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.silver import replays
+from tidemill.pipeline.steps import clean_step
 from tidemill.quality import quarantine as refusals
 
 REPAIRED: list[Event] = [
@@ -142,7 +142,7 @@ def test_an_original_that_would_pass_today_is_not_counted_beside_its_repair(lake
     lenient = made.lake.pipeline.overridden({"quality": Rules(longest=5000)})
     bronze = made.table("bronze")
     both = made.table("quarantine").select(*bronze.columns).union(bronze)
-    queries.clean_batch(both, 1, lake=replace(made.lake, pipeline=lenient))
+    clean_step.clean_batch(both, 1, lake=replace(made.lake, pipeline=lenient))
     assert [row["record_id"] for row in made.events().collect()] == ["replay:r000001"]
     again = made.table("quarantine").where("batch = 1").collect()
     assert [(row["record_id"], row["reasons"]) for row in again] == [("r000001", ["replayed"])]

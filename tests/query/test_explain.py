@@ -29,7 +29,8 @@ from sales import CASES, Sales
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as registering
 from tidemill.lake import lock
-from tidemill.pipeline import batch_log, queries
+from tidemill.pipeline import batch_log
+from tidemill.pipeline.steps import clean_step, feature_step
 from tidemill.query.explain import asked, explain
 
 BATCHES: list[tuple[datetime, list[Event]]] = [
@@ -54,9 +55,11 @@ def step(lake: TestLake, events: Iterable[Event], ingested_at: datetime) -> None
     lake.batch += 1
     records = lake.bronze(map(payload, events), ingested_at)
     records.write.format("delta").mode("append").saveAsTable("engagement_bronze")
-    queries.clean_batch(records, lake.batch, lake=lake.lake)
+    clean_step.clean_batch(records, lake.batch, lake=lake.lake)
     accepted = lake.events().where(F.col("batch") == lake.batch)
-    queries.feature_batch(accepted, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
+    feature_step.feature_batch(
+        accepted, lake.batch, lake=lake.lake, clock=lake.clock, follows="event"
+    )
     rows = batch_log.since(lake.lake, batch_log.recorded(lake.lake))
     committed_at = ingested_at.replace(minute=ingested_at.minute + 2)
     batch_log.append(lake.lake, [replace(row, committed_at=committed_at) for row in rows])

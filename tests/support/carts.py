@@ -19,9 +19,9 @@ from tidemill.features import Feature, FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.steps import clean_step, feature_step
 
 SCHEMA = {"k": "string", "x": "bigint", "s": "string", "d": "double"}
 Row = tuple[str, int, datetime]
@@ -66,13 +66,13 @@ class Carts:
             self.records += 1
             rows.append((f"r{self.records:04d}", text, "t", 0, self.records, NOW, NOW, NOW.date()))
         bronze = self.spark.createDataFrame(rows, BRONZE).coalesce(1)
-        queries.clean_batch(bronze, self.batch, lake=self.lake)
+        clean_step.clean_batch(bronze, self.batch, lake=self.lake)
         self.feature(self.batch)
 
     def feature(self, batch: int) -> None:
         events = self.spark.table("carts_events").where(F.col("batch") == batch)
         clock = Clock(NOW)
-        queries.feature_batch(events, batch, lake=self.lake, clock=clock, follows="event")
+        feature_step.feature_batch(events, batch, lake=self.lake, clock=clock, follows="event")
 
     def refresh(self, as_of: datetime, place: int = 0) -> gold.Refreshed:
         found = self.lake.pipeline.views[place]

@@ -21,7 +21,7 @@ from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries
+from tidemill.pipeline.steps import clean_step, feature_step
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 BRONZE = (
@@ -84,13 +84,13 @@ class TestLake:
     def clean(self, payloads: Iterable[str | None], batch: int | None = None) -> None:
         """One batch of clean."""
         batch = self.batch + 1 if batch is None else batch
-        queries.clean_batch(self.bronze(payloads), batch, lake=self.lake)
+        clean_step.clean_batch(self.bronze(payloads), batch, lake=self.lake)
 
     def feed(self, events: Sequence[Event], batch: int | None = None) -> int:
         """One batch of feature over events, past clean; yields the batch id."""
         self.batch = self.batch + 1 if batch is None else batch
         frame = events_frame(self.spark, events)
-        queries.feature_batch(
+        feature_step.feature_batch(
             frame, self.batch, lake=self.lake, clock=self.clock, follows=self.lake.pipeline.clock
         )
         return self.batch
@@ -98,9 +98,9 @@ class TestLake:
     def step(self, payloads: Iterable[str | None]) -> None:
         """One batch through clean and feature, as the two streams would carry it."""
         self.batch += 1
-        queries.clean_batch(self.bronze(payloads), self.batch, lake=self.lake)
+        clean_step.clean_batch(self.bronze(payloads), self.batch, lake=self.lake)
         events = self.events().where(F.col("batch") == self.batch)
-        queries.feature_batch(
+        feature_step.feature_batch(
             events, self.batch, lake=self.lake, clock=self.clock, follows=self.lake.pipeline.clock
         )
 

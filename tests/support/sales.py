@@ -51,9 +51,9 @@ from tidemill.features import (
 )
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
-from tidemill.pipeline import queries
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.steps import feature_step
 
 SCHEMA = {
     "card": "string",
@@ -115,7 +115,9 @@ class Sales:
     def feed(self, sales: Iterable[Sale]) -> None:
         self.batch += 1
         rows = frame(self.lake.spark, self.view, sales)
-        queries.feature_batch(rows, self.batch, lake=self.lake, clock=Clock(NOW), follows="event")
+        feature_step.feature_batch(
+            rows, self.batch, lake=self.lake, clock=Clock(NOW), follows="event"
+        )
 
     def refresh(self, as_of: datetime) -> gold.Refreshed:
         there = silver.bucketed(self.lake, self.view)

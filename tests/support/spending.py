@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 import oracle
 from lakes import Event, TestLake
-from tidemill.pipeline import queries
+from tidemill.pipeline.steps import feature_step
 
 MINUTE = timedelta(minutes=1)
 
@@ -46,7 +46,7 @@ def feed_spending(lake: TestLake, batch: Iterable[Spending]) -> None:
 def feed_rows(lake: TestLake, batch: Iterable[tuple], schema: str) -> None:
     lake.batch += 1
     frame = lake.spark.createDataFrame(list(batch), schema).coalesce(1)
-    queries.feature_batch(frame, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
+    feature_step.feature_batch(frame, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
 
 
 def spent(lake: TestLake) -> dict[str, tuple]:

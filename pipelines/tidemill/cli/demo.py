@@ -15,6 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from tidemill.cli.output.display import Show
+from tidemill.config.dataflow import QUERIES
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.errors import LakeError
@@ -49,7 +50,7 @@ def demonstrate(
     """Run the demo and show it; return the totals of `run`, with the root and the start."""
     _refuse_lake(opening)
     definition = load("engagement").overridden(
-        {"triggers": dict.fromkeys(("land", "clean", "feature"), TRIGGER)}
+        {"triggers": dict.fromkeys([query.name for query in QUERIES], TRIGGER)}
     )
     first = start or _current_hour(opening) - timedelta(minutes=minutes)
     source = Generator(

@@ -10,6 +10,7 @@ import typer
 
 import tidemill
 from tidemill.cli.output.terminal import VisibleFormatter
+from tidemill.config.dataflow import QUERIES
 from tidemill.config.pipeline_file import PipelineDefinition
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
@@ -65,7 +66,7 @@ def declared(
         else:
             said["source"] = {"kind": kind, **({"input": str(folder.absolute())} if folder else {})}
     if trigger:
-        said["triggers"] = dict.fromkeys(("land", "clean", "feature", "state"), trigger)
+        said["triggers"] = dict.fromkeys([query.name for query in QUERIES], trigger)
     words = {"clock": clock, "refresh": mode, "engine": engine}
     said |= {name: word for name, word in words.items() if word}
     return definition.overridden(said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -14,10 +14,12 @@ from pydantic import (
     Field,
     ValidationError,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
 from tidemill.config import quality_file
+from tidemill.config.dataflow import QUERIES
 from tidemill.config.quality_file import Rules
 from tidemill.config.yaml_loader import Declared, Words, compose, explained
 from tidemill.errors import DefinitionError, UsageError
@@ -81,13 +83,15 @@ class GeneratorSource(Declared):
     start: AwareDatetime | None = None
 
 
-class Triggers(Declared):
-    """How often each query looks for new rows; `state` is the stateful engine's."""
-
-    land: Duration = "30s"
-    clean: Duration = "30s"
-    feature: Duration = "60s"
-    state: Duration = "30s"
+if TYPE_CHECKING:
+    Triggers = Declared
+else:
+    Triggers = create_model(
+        "Triggers",
+        __base__=Declared,
+        __doc__="How often each query looks for new rows; `state` is the stateful engine's.",
+        **{query.name: (Duration, query.trigger) for query in QUERIES},
+    )
 
 
 class Maintenance(Declared):

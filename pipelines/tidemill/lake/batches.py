@@ -12,17 +12,20 @@ Only names and commits are needed, so another process tells the same of a folder
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from tidemill.config import dataflow
+from tidemill.config.dataflow import OF_VIEW, Query, table_names
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
 
 Versions = Mapping[str, int]
+REFRESH = "refresh"  # what a row calls itself that took no batch in
 COUNTS = ("events", "accepted", "quarantined", "duplicates", "buckets", "keys_changed")
 MERGED = {
     "inserted": "numTargetRowsInserted",
@@ -96,27 +99,33 @@ class Flow:
     checkpoints: Path
 
     @property
-    def bronze(self) -> str:
-        """The name of the table of records."""
-        return f"{self.pipeline}_bronze"
-
-    @property
-    def events(self) -> str:
-        """The name of the table of events."""
-        return f"{self.pipeline}_events"
+    def ledgers(self) -> list[tuple[Query, str | None, str]]:
+        """Each query whose batches a table's commits tell of, in the order of the flow: the query,
+        the view, where each view's gold tells of its own, and the table."""
+        ledgers: list[tuple[Query, str | None, str]] = []
+        for query in dataflow.QUERIES:
+            if query.ledger:
+                of_view = query.ledger in OF_VIEW
+                views: Sequence[str | None] = self.views if of_view else (None,)
+                names = table_names(query.ledger, self.pipeline, self.views)
+                ledgers += [(query, *pair) for pair in zip(views, names, strict=True)]
+        return ledgers
 
     @property
     def told_by(self) -> list[str]:
         """The names of the tables whose commits tell of batches."""
-        return [self.bronze, self.events, *(f"{view}_features" for view in self.views)]
+        return [table for _, _, table in self.ledgers]
 
     def table(self, query: str, view: str | None) -> str:
-        """Return the name of the table that tells of a query's batches."""
-        return {"land": self.bronze, "clean": self.events}.get(query, f"{view}_features")
+        """Return the name of the table that tells of a query's batches; a refresh, which takes no
+        batch in, is told of by the view's gold."""
+        known = {(of.name, its_view): table for of, its_view, table in self.ledgers}
+        return known.get((query, view), f"{view}_features")
 
-    def checkpoint(self, query: str) -> Checkpoint:
+    def checkpoint(self, query: Query) -> Checkpoint:
         """Return a query's checkpoint, to be read."""
-        return Checkpoint(query, self.checkpoints / f"{self.pipeline}_{query}", "")
+        name = query.checkpoint
+        return Checkpoint(name, self.checkpoints / f"{self.pipeline}_{name}", "")
 
     def newer(self, table: str, after: int) -> list[Commit]:
         """Return the table's commits after a version, oldest first."""
@@ -131,9 +140,15 @@ class Flow:
 def since(flow: Flow, after: Versions) -> list[BatchRow]:
     """Return what was committed after the versions given, table by table, oldest first."""
     flow = replace(flow, reader=Remembering(flow.reader))
-    rows = [*_land(flow, after), *_clean(flow, after)]
-    for view in flow.views:
-        rows += _feature(flow, view, after)
+    rows: list[BatchRow] = []
+    for query, view, table in flow.ledgers:
+        commits = flow.newer(table, after[table])
+        if view is not None:
+            rows += _of_gold(flow, query, view, commits)
+        elif query.is_fed:
+            rows += _of_sink(flow, query, commits)
+        else:
+            rows += _of_appends(flow, query, commits)
     return rows
 
 
@@ -146,13 +161,14 @@ def seen(flow: Flow, rows: Sequence[BatchRow], before: Versions) -> dict[str, in
     return newest
 
 
-def waiting(flow: Flow, query: str, batch: int | None = None, at: datetime | None = None) -> int:
-    """Return how many rows wait for `clean` or `feature`, or waited after a batch at a time.
+def waiting(flow: Flow, query: Query, batch: int | None = None, at: datetime | None = None) -> int:
+    """Return how many rows wait for a query that reads a table of the pipeline, or waited after a
+    batch at a time.
 
     They are the rows of the commits that the checkpoint's offsets have not come to; a commit that
     was read in part counts whole.
     """
-    source = flow.bronze if query == "clean" else flow.events
+    (source,) = query.tables((query.reads,), flow.pipeline, flow.views)
     read_to = flow.checkpoint(query).read_to(batch)
     commits = flow.newer(source, (read_to or 0) - 1)
     return sum(_rows(commit) for commit in commits if at is None or commit.at <= at)
@@ -166,7 +182,7 @@ def _rows(commit: Commit) -> int:
     return int(fields.get("accepted", 0)) if ledger.UPKEEP not in fields else 0
 
 
-def _waited(flow: Flow, query: str, fields: Mapping[str, Any], commit: Commit) -> int | None:
+def _waited(flow: Flow, query: Query, fields: Mapping[str, Any], commit: Commit) -> int | None:
     """Return the backlog that a batch left; None where its checkpoint no longer tells."""
     checkpoint, batch = flow.checkpoint(query), int(fields["batch"])
     known = checkpoint.identity().get("generation") == fields["generation"]
@@ -175,40 +191,40 @@ def _waited(flow: Flow, query: str, fields: Mapping[str, Any], commit: Commit) -
     return waiting(flow, query, batch, commit.at)
 
 
-def _land(flow: Flow, after: Versions) -> Iterator[BatchRow]:
-    generation = str(flow.checkpoint("land").identity().get("generation", ""))
-    for commit in flow.newer(flow.bronze, after[flow.bronze]):
+def _of_sink(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[BatchRow]:
+    """Yield a row per batch of Spark's own Delta sink, which counts its rows."""
+    generation = str(flow.checkpoint(query).identity().get("generation", ""))
+    for commit in commits:
         if commit.operation == "STREAMING UPDATE":
             counts = {"events": commit.metric("numOutputRows")}
             batch = int(commit.parameters["epochId"])
-            yield BatchRow("land", generation, batch, commit.at, commit.version, counts=counts)
+            yield BatchRow(query.name, generation, batch, commit.at, commit.version, counts=counts)
 
 
-def _clean(flow: Flow, after: Versions) -> Iterator[BatchRow]:
-    for commit in flow.newer(flow.events, after[flow.events]):
+def _of_appends(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[BatchRow]:
+    """Yield a row per append that has a ledger, with what the ledger counts."""
+    for commit in commits:
         if commit.ledger:
             fields = commit.ledger
-            names = ("events", "accepted", "quarantined", "duplicates")
             yield BatchRow(
-                "clean",
+                query.name,
                 fields["generation"],
                 int(fields["batch"]),
                 commit.at,
                 commit.version,
-                counts={name: int(fields[name]) for name in names},
-                seconds=fields["seconds"],
+                counts={name: int(fields[name]) for name in COUNTS if name in fields},
+                seconds=fields.get("seconds", {}),
                 refused=fields.get("refused", {}),
                 late=fields.get("late", {}),
                 late_seconds=fields.get("late_seconds"),
                 late_most=fields.get("late_most"),
-                backlog=_waited(flow, "clean", fields, commit),
+                backlog=_waited(flow, query, fields, commit),
             )
 
 
-def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
-    """Yield a row per refresh: `feature` when it took new batches in, `refresh` when it did not."""
-    gold = f"{view}_features"
-    refreshes = [c for c in flow.newer(gold, after[gold]) if c.ledger]
+def _of_gold(flow: Flow, query: Query, view: str, commits: Iterable[Commit]) -> Iterator[BatchRow]:
+    """Yield a row per refresh: of the query when it took new batches in, else `refresh`."""
+    refreshes = [commit for commit in commits if commit.ledger]
     appends = _appends(flow, f"{view}_buckets", refreshes)
     for commit in refreshes:
         fields: Mapping[str, Any] = commit.ledger or {}
@@ -217,7 +233,7 @@ def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
         sums = {name: sum(int(a.get(name, 0)) for a in mine) for name in ("events", "buckets")}
         merge = {"merge": commit.metric("executionTimeMs") / 1000}
         yield BatchRow(
-            "feature" if mine else "refresh",
+            query.name if mine else REFRESH,
             fields["generation"],
             fields["batch"] if mine else fields["refresh"],
             commit.at,
@@ -228,7 +244,7 @@ def _feature(flow: Flow, view: str, after: Versions) -> Iterator[BatchRow]:
             {**(sums if mine else {}), "keys_changed": int(fields["changed"])},
             {**fields["seconds"], **merge},
             merged={name: commit.metric(told_as) for name, told_as in MERGED.items()},
-            backlog=_waited(flow, "feature", fields, commit),
+            backlog=_waited(flow, query, fields, commit),
             overflowed=fields.get("overflowed", {}),
         )
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from tidemill.config import dataflow
+from tidemill.config.dataflow import Query
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
@@ -78,14 +80,17 @@ class Lake:
     def checkpoint(self, query: str) -> Checkpoint:
         """Return the checkpoint of `land`, `clean`, `feature` or a view's state."""
         name = self.pipeline.pipeline
-        out = f"run `tidemill rebuild {name} --from bronze`"
-        if query == "land":
-            out = "see 'Lost checkpoint of land' in docs/operations.md"
-        return Checkpoint(query, checkpoint_root(self.place) / f"{name}_{query}", out)
+        lost = dataflow.by_checkpoint(query).lost.format(pipeline=name)
+        return Checkpoint(query, checkpoint_root(self.place) / f"{name}_{query}", lost)
 
-    def holds(self, *candidates: Table) -> bool:
+    def tables_of(self, query: Query, roles: Iterable[str]) -> list[str]:
+        """Return the names of the tables in these roles of a query."""
+        views = [view.name for view in self.pipeline.views]
+        return query.tables(roles, self.pipeline.pipeline, views)
+
+    def holds(self, names: Iterable[str]) -> bool:
         """Return whether any of the tables has rows or appends of this generation."""
-        return any(self._holds(table.name) for table in candidates)
+        return any(self._holds(name) for name in names)
 
     def tables(self) -> list[Table]:
         """Return the pipeline's tables in the order of the flow, then the hour buckets where there

@@ -129,8 +129,7 @@ def _refuse_incomplete(
     if not absent:
         return
     lake = Lake(spark, place, pipeline, "", "")
-    queries = ("land", "clean", "feature")
-    coverage.refuse_lost(pipeline, {query: lake.checkpoint(query) for query in queries}, absent)
+    coverage.refuse_lost(lake, absent)
     late = late_views(spark, place, pipeline, absent)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
 

@@ -151,9 +151,11 @@ class Exporter(Observer):
             return
         from tidemill.pipeline import batch_log
 
-        for query in ("clean", "feature"):
-            waiting = batches.waiting(batch_log.flow(pipeline.lake), query)
-            self.gauge("tidemill_backlog_rows", query=query).set(waiting)
+        flow = batch_log.flow(pipeline.lake)
+        for query in pipeline.graph:
+            if not query.is_fed and not query.per_view:
+                waiting = batches.waiting(flow, query)
+                self.gauge("tidemill_backlog_rows", query=query.checkpoint).set(waiting)
         self._looked = time.monotonic()
 
     def _batch(self, row: BatchRow) -> None:

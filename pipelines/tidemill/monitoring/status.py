@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dataflow import Query
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.lake import batches, discovery, lock
 from tidemill.lake.batches import BatchRow, Flow
@@ -44,29 +45,31 @@ class Watched:
         new_rows = batches.since(self.flow, self.versions)
         self.versions = batches.seen(self.flow, new_rows, self.versions)
         for row in new_rows:
-            self.rows.setdefault((_shown(row), row.view), []).append(row)
+            self.rows.setdefault((self._query_of(row), row.view), []).append(row)
         for who, rows in self.rows.items():
             self.rows[who] = [r for r in rows[:-BARS] if r.committed_at > now - KEPT] + rows[-BARS:]
 
+    def _query_of(self, row: BatchRow) -> str:
+        """Return the query among whose batches a row is shown: a refresh is among those of the
+        query whose ledgers are in the same table."""
+        table = self.flow.table(row.query, row.view)
+        return next(query.name for query, _, its in self.flow.ledgers if its == table)
+
     def queries(self, now: datetime) -> Iterator[Frame]:
         """Yield where each query stands, in the order of the flow."""
-        for who in [("land", None), ("clean", None), *(("feature", v) for v in self.flow.views)]:
-            yield _query(self.flow, *who, self.rows.get(who, []), now)
-
-
-def _shown(row: BatchRow) -> str:
-    return "feature" if row.query == "refresh" else row.query
+        for query, view, _ in self.flow.ledgers:
+            yield _query(self.flow, query, view, self.rows.get((query.name, view), []), now)
 
 
 def _query(
-    flow: Flow, query: str, view: str | None, rows: Sequence[BatchRow], now: datetime
+    flow: Flow, query: Query, view: str | None, rows: Sequence[BatchRow], now: datetime
 ) -> Frame:
     newest = rows[-1] if rows else None
     recent = [row for row in rows if row.committed_at > now - RATE]
     events = sum(row.counts.get("events", 0) for row in recent)
     as_of = newest.as_of if newest else None
     return {
-        "query": query,
+        "query": query.name,
         "view": view,
         "batch": newest and newest.batch,
         "committed_at": newest and iso(newest.committed_at),
@@ -74,7 +77,7 @@ def _query(
         "events": newest.counts.get("events", 0) if newest else None,
         "events_per_minute": round(events / (RATE / timedelta(minutes=1)), 1),
         "seconds": dict(newest.seconds) if newest else {},
-        "backlog": None if query == "land" else batches.waiting(flow, query),
+        "backlog": None if query.is_fed else batches.waiting(flow, query),
         "refused": dict(newest.refused) if newest else {},
         "keys_changed": newest and newest.counts.get("keys_changed"),
         "as_of": as_of and iso(as_of),

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from tidemill.config import dataflow
+from tidemill.config.dataflow import Query
 from tidemill.features import FeatureView
 from tidemill.features.windows import duration
 from tidemill.lake import tables
@@ -36,7 +38,6 @@ from tidemill.lake.schema.table_properties import properties
 from tidemill.lake.tables import Table
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import hour_buckets
-from tidemill.pipeline.stateful import engine
 
 log = logging.getLogger(__name__)
 
@@ -73,13 +74,14 @@ def retention(lake: Lake) -> timedelta | None:
     return duration(declared.log) if declared and declared.log else None
 
 
-def readers(lake: Lake) -> dict[str, str]:
-    """Return the query that follows a table, by the table's name."""
-    return {
-        tables.bronze(lake.pipeline).name: "clean",
-        tables.events(lake.pipeline).name: "feature",
-        **{tables.arrivals(view).name: engine.query_of(view) for view in lake.pipeline.views},
-    }
+def readers(lake: Lake) -> dict[str, list[Query]]:
+    """Return the queries that follow a table, by the table's name."""
+    queries = dataflow.of(None, [view.name for view in lake.pipeline.views])
+    following: dict[str, list[Query]] = {}
+    for query in (each for each in queries if not each.is_fed):
+        for table in lake.tables_of(query, (query.reads,)):
+            following.setdefault(table, []).append(query)
+    return following
 
 
 def expired(lake: Lake, table: Table, recorded: Versions) -> Expired | None:
@@ -150,24 +152,22 @@ def _recent(folder: Path, names: list[str], kept: timedelta) -> Need:
 
 
 def _of_reader(lake: Lake, table: Table) -> Iterator[Need]:
-    """Yield the versions from which the query that follows the table reads.
+    """Yield the versions from which the queries that follow the table read.
 
     A query that starts asks for its newest batch again, also where it had finished it: it needs the
     offset before that, and of its first batch the version before its end.
     """
-    query = readers(lake).get(table.name)
-    if query is None:
-        return
-    checkpoint = lake.checkpoint(query)
-    newest = checkpoint.planned()
-    versions = [checkpoint.read_to(newest - 1) if newest > 0 else checkpoint.read_to(newest)]
-    if newest == 0 and versions[0]:
-        versions[0] -= 1
-    if query == "feature":  # gold is compared with the events that its batch had read
-        versions += [checkpoint.read_to(lake.gold_state(v).batch) for v in lake.pipeline.views]
-    for version in versions:
-        if version is not None:
-            yield Need(version, f"the query {query} has read no further")
+    for query in readers(lake).get(table.name, ()):
+        checkpoint = lake.checkpoint(query.checkpoint)
+        newest = checkpoint.planned()
+        versions = [checkpoint.read_to(newest - 1) if newest > 0 else checkpoint.read_to(newest)]
+        if newest == 0 and versions[0]:
+            versions[0] -= 1
+        if query.ledger == "features":  # gold is compared with the events that its batch had read
+            versions += [checkpoint.read_to(lake.gold_state(v).batch) for v in lake.pipeline.views]
+        for version in versions:
+            if version is not None:
+                yield Need(version, f"the query {query.checkpoint} has read no further")
 
 
 def _newest_told(lake: Lake, table: Table) -> Commit | None:

@@ -31,6 +31,8 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from tidemill.config import dataflow
+from tidemill.config.dataflow import Query
 from tidemill.config.pipeline_file import LEAST_RETENTION
 from tidemill.config.settings import Clock, iso
 from tidemill.features import FeatureView
@@ -291,8 +293,8 @@ def _compact(lake: Lake, table: Table, crowded: Iterable[str]) -> str:
 def _most_bytes(lake: Lake, table: Table) -> int | None:
     """Return how large a file may become where a query reads the table as a stream: a file is the
     least that a batch reads."""
-    read = (tables.bronze(lake.pipeline).name, tables.events(lake.pipeline).name)
-    return bytes_of(lake.pipeline.max_bytes_per_trigger) if table.name in read else None
+    followed = log_retention.readers(lake)
+    return bytes_of(lake.pipeline.max_bytes_per_trigger) if table.name in followed else None
 
 
 @contextmanager
@@ -348,16 +350,17 @@ def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
     retention = duration(declared.retention) if declared else LEAST_RETENTION
     for table in lake.tables():
         kept, why = retention, "the retention"
-        needed = _needed(lake, table, readers.get(table.name))
-        if needed > kept:
-            kept, why = needed, f"the query {readers[table.name]} has read no further"
+        for query in readers.get(table.name, ()):
+            needed = _needed(lake, table, query)
+            if needed > kept:
+                kept, why = needed, f"the query {query.checkpoint} has read no further"
         reason = f"files that no version of the last {_span(kept)} names ({why})"
         yield Step(table.name, "vacuum", reason, partial(_remove_files, lake, table, kept))
 
 
-def _needed(lake: Lake, table: Table, reader: str | None) -> timedelta:
+def _needed(lake: Lake, table: Table, query: Query) -> timedelta:
     """Return the age of the oldest version that a running or stopped query will read."""
-    version = lake.checkpoint(reader).read_to() if reader else None
+    version = lake.checkpoint(query.checkpoint).read_to()
     if version is None:
         return timedelta(0)
     newest = lake.commits(table.name, 1)[0].version
@@ -391,7 +394,8 @@ def _shorten_log(lake: Lake, table: Table) -> str:
 def _tidy(lake: Lake, clock: Clock) -> Iterator[Step]:
     """Find temporary files of checkpoints that are a day old: a killed process left them."""
     root = checkpoint_root(lake.place)
-    folders = [root / f"{lake.pipeline.pipeline}_{query}" for query in ("land", "clean", "feature")]
+    queries = dataflow.of(None, [view.name for view in lake.pipeline.views])
+    folders = [lake.checkpoint(query.checkpoint).folder for query in queries]
     limit = time.time() - timedelta(days=1).total_seconds()
     old = [p for folder in folders for p in folder.rglob(".*.tmp") if p.stat().st_mtime < limit]
 

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from tidemill import errors
+from tidemill.config import dataflow
 from tidemill.config.settings import Place
 from tidemill.errors import DiskFullError, LakeError, QueryError, RunError, TidemillError
 from tidemill.sources.files.source import failing_file
@@ -54,8 +55,7 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
             where=file,
             expected="a whole file of the folder's format: mend or move it away, then run again",
         )
-    queries = {"land", "clean", "feature", "state"}
-    kind = QueryError if what.partition("_")[0] in queries else RunError
+    kind = QueryError if dataflow.is_query(what) else RunError
     return kind(f"{what} failed: {_first_line(_said(error) or type(error).__name__)}")
 
 

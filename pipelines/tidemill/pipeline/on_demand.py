@@ -14,8 +14,8 @@ from tidemill.lake import tables, times
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
-from tidemill.pipeline.queries import refresh_view
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.view_refresh import refresh_view
 
 
 def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, Any]]:

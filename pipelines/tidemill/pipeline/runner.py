@@ -149,7 +149,10 @@ def run(
     """Run the queries together until stopped, or until an observer has enough; return what was
     done, added to `totals` where given."""
     declared = dict(pipeline.definition.triggers)
-    triggers = {q: processing_time(declared[q.partition("_")[0]]) for q in pipeline.queries}
+    triggers = {
+        query.checkpoint: processing_time(declared.get(query.name, query.trigger))
+        for query in pipeline.graph
+    }
     pipeline.claim()
     recorder = Recorder(pipeline, observers, totals or Totals())
     for observer in observers:
@@ -184,10 +187,11 @@ def _is_busy(queries: Iterable[StreamingQuery]) -> bool:
 def _start_ready(
     pipeline: Pipeline, triggers: dict[str, Trigger], running: dict[str, StreamingQuery]
 ) -> None:
-    """Start what is not running yet; land waits for a source that has nothing to tell its kind
-    by."""
-    for name in pipeline.queries:
-        if name not in running and (name != "land" or pipeline.source.ready()):
+    """Start what is not running yet; what the source feeds waits for one that has nothing yet to
+    tell its kind by."""
+    for query in pipeline.graph:
+        name = query.checkpoint
+        if name not in running and (not query.is_fed or pipeline.source.ready()):
             with _explained(name):
                 running[name] = pipeline.start(name, triggers[name])
 

@@ -20,8 +20,8 @@ from tidemill.features import FeatureView, contains, count
 from tidemill.features.aggregates import SHIPPED
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries
 from tidemill.pipeline.silver import hour_buckets
+from tidemill.pipeline.steps import feature_step
 
 WINDOWS = {"3h": timedelta(hours=3), "10m": timedelta(minutes=10)}
 FEATURES = [feature.over(*WINDOWS) for feature, _, _ in CASES]
@@ -130,6 +130,6 @@ def test_views_of_one_source_share_one_read_of_a_batch(spark: SparkSession, tmp_
     drawn = sales.draw(random.Random(3), at("06:00"), 60, 40)
     events = sales.frame(spark, one.views[0], drawn)
     watched = events.withColumn("card", F.udf(seen, returnType="string")("card"))
-    queries.feature_batch(watched, 0, lake=lake, clock=Clock(NOW), follows="event")
+    feature_step.feature_batch(watched, 0, lake=lake, clock=Clock(NOW), follows="event")
     assert read.value == len(drawn)
     assert [reconcile.reconcile(lake, view).different for view in definition.views] == [0, 0]

@@ -21,7 +21,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.parameters import ask
 from tidemill.operations import reconcile
-from tidemill.pipeline import on_demand, queries
+from tidemill.pipeline import on_demand, view_refresh
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
@@ -300,7 +300,7 @@ def test_of_two_refreshes_at_once_one_wins(lakes: Lakes) -> None:
         own.spark.catalog.setCurrentDatabase(lake.spark.catalog.currentDatabase())
         try:
             barrier.wait()
-            queries.refresh_view(own, "engagement", Clock(at("11:10")), "wall")
+            view_refresh.refresh_view(own, "engagement", Clock(at("11:10")), "wall")
         except BaseException as error:
             errors.append(error)
 
@@ -336,7 +336,7 @@ def test_silence_decays_windows_by_the_wall_clock(lakes: Lakes) -> None:
     first = ledger_version(lake)
     for minute in (31, 60, 63, 65):
         now = Clock(at("10:00") + timedelta(minutes=minute, seconds=-1))
-        queries.refresh_view(lake.lake, "engagement", now, "wall")
+        view_refresh.refresh_view(lake.lake, "engagement", now, "wall")
     assert lake.ledgers()[0]["as_of"] == "2026-11-21T11:05:00Z"
     rows = lake.table("features").collect()
     assert [row["view_count_1h"] for row in rows] == [0] * 6
@@ -351,7 +351,7 @@ def test_silence_decays_windows_by_the_wall_clock(lakes: Lakes) -> None:
 
 def test_the_wall_clock_refreshes_a_lake_without_an_event(lakes: Lakes) -> None:
     lake = lakes.new(Clock(at("10:04:30")), follows="wall")
-    done = queries.refresh_view(lake.lake, "engagement", lake.clock, "wall")
+    done = view_refresh.refresh_view(lake.lake, "engagement", lake.clock, "wall")
     assert (done.committed, done.keys_changed, done.as_of) == (True, 0, at("10:05"))
     assert lake.different() == 0 and lake.gold() == {}
 
@@ -364,7 +364,7 @@ def test_silent_minutes_are_recorded(lakes: Lakes) -> None:
     pipeline = Pipeline(lake.lake, Generator(), lake.clock, "wall")
     recorder = Recorder(pipeline, [Callback(told.extend)])
     for minute in ("10:05", "10:06"):
-        queries.refresh_view(lake.lake, "engagement", Clock(at(minute)), "wall")
+        view_refresh.refresh_view(lake.lake, "engagement", Clock(at(minute)), "wall")
     recorder.record()
     assert [row.query for row in told] == ["refresh", "refresh"]
     recorded = times.collect(lake.spark.table("tidemill_batches").orderBy("version"))
@@ -378,7 +378,7 @@ def test_silent_minutes_are_recorded(lakes: Lakes) -> None:
 def test_the_wall_clock_never_takes_gold_back(lakes: Lakes) -> None:
     lake = lakes.new(Clock(at("10:04:30")), follows="wall")
     lake.feed([view_at("10:00")])
-    queries.refresh_view(lake.lake, "engagement", Clock(at("09:00")), "wall")
+    view_refresh.refresh_view(lake.lake, "engagement", Clock(at("09:00")), "wall")
     assert lake.ledgers()[0]["as_of"] == "2026-11-21T10:05:00Z"
 
 

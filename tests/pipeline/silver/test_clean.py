@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakes import Event, Lakes, TestLake, at, payload
-from tidemill.pipeline import queries
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.steps import clean_step
 
 pytestmark = [pytest.mark.connect, pytest.mark.zones]
 
@@ -81,7 +81,7 @@ def test_events_without_an_id_are_spread_over_the_tasks(
     lake.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
         rows = lake.bronze(event(None) for _ in range(400)).repartition(3)
-        queries.clean_batch(rows, 1, lake=lake.lake)
+        clean_step.clean_batch(rows, 1, lake=lake.lake)
     finally:
         lake.spark.conf.set("spark.sql.shuffle.partitions", before)
         lake.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")

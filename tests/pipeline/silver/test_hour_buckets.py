@@ -16,11 +16,11 @@ from tidemill.lake.commits import writer
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold.changes import changes_by_recompute
 from tidemill.pipeline.silver import clean as silver
 from tidemill.pipeline.silver import hour_buckets
+from tidemill.pipeline.steps import feature_step
 
 MINUTE = timedelta(minutes=1)
 
@@ -50,7 +50,7 @@ def test_any_schedule_read_by_the_hour(seed: int, lakes: Lakes) -> None:
         now += choose.choice([1, 59, 60, 61, 200]) * MINUTE
         new = [some_event(choose, now) for _ in range(choose.randint(5, 9))]
         known += new
-        queries.append_batch(events_frame(lake.spark, new), step, lake=lake.lake)
+        feature_step.append_batch(events_frame(lake.spark, new), step, lake=lake.lake)
         if step in (0, 2, 3):
             hour_buckets.bring_up(lake.lake, lake.view)
         for late in (0, 1, 30, choose.randint(-1500, 1500)):

@@ -28,12 +28,12 @@ from tidemill.errors import CheckpointError, DefinitionError, LedgerError, Usage
 from tidemill.lake import checkpoints
 from tidemill.lake.commits import failpoints, ledger
 from tidemill.operations import reconcile
-from tidemill.pipeline import queries as pipeline
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.queries import ONCE, Pipeline
 from tidemill.pipeline.silver import clean as silver
 from tidemill.pipeline.stateful.engine import query_of
 from tidemill.pipeline.stateful.processor import STATE
+from tidemill.pipeline.steps import feature_step
 from tidemill.sources.files.source import Files
 
 MINUTE = timedelta(minutes=1)
@@ -177,7 +177,7 @@ def feed_spending(lake: TestLake, batch: Sequence[tuple]) -> None:
     lake.batch += 1
     schema = "profile_id STRING, amount DOUBLE, label STRING, event_timestamp TIMESTAMP"
     frame = lake.spark.createDataFrame(list(batch), schema).coalesce(1)
-    pipeline.feature_batch(frame, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
+    feature_step.feature_batch(frame, lake.batch, lake=lake.lake, clock=lake.clock, follows="event")
 
 
 @pytest.mark.stream

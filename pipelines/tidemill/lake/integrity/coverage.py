@@ -28,6 +28,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tidemill.config import dataflow
+from tidemill.config.dataflow import REBUILD
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
@@ -35,9 +37,9 @@ from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
-from tidemill.lake.tables import Table
 
 RECORD = "_tidemill_views.json"
+LOST_RECORDS = "see 'Lost table' in docs/operations.md"
 Record = dict[str, dict[str, Any]]
 
 
@@ -130,26 +132,20 @@ def way_out(pipeline: PipelineDefinition, views: Iterable[str]) -> str:
     return f"run `tidemill rebuild {pipeline.pipeline} {part}`"
 
 
-def refuse_lost(
-    pipeline: PipelineDefinition, checkpoints: Mapping[str, Checkpoint], absent: Collection[str]
-) -> None:
+def refuse_lost(lake: Lake, absent: Collection[str]) -> None:
     """Raise LakeError when a table is gone that a query has written or reads; what it held is not
-    made again by going on. `checkpoints` are those of the three queries, by name."""
-    silver = f"run `tidemill rebuild {pipeline.pipeline} --from bronze`"
-    used: list[tuple[Table, tuple[str, ...], str]] = [
-        (tables.bronze(pipeline), ("land", "clean"), "see 'Lost table' in docs/operations.md"),
-        (tables.quarantine(pipeline), ("clean",), silver),
-        (tables.events(pipeline), ("clean", "feature"), silver),
-    ]
-    for table, queries, expected in used:
-        having = [query for query in queries if checkpoints[query].finished() >= 0]
-        if table.name in absent and having:
-            newest = _batches(checkpoints[having[0]].finished())
-            raise LakeError(
-                f"is gone, and {having[0]} has finished {newest}",
-                where=table.name,
-                expected=expected,
-            )
+    made again by going on. Tables of views are for `late` to judge."""
+    name = lake.pipeline.pipeline
+    for query in dataflow.of(lake.pipeline.engine, ()):
+        for role in (query.reads, *query.writes):
+            table = f"{name}_{role}"
+            newest = lake.checkpoint(query.checkpoint).finished()
+            if role not in dataflow.OF_VIEW and table in absent and newest >= 0:
+                raise LakeError(
+                    f"is gone, and {query.name} has finished {_batches(newest)}",
+                    where=table,
+                    expected=LOST_RECORDS if role == "bronze" else REBUILD.format(pipeline=name),
+                )
 
 
 def take_part(lake: Lake) -> None:

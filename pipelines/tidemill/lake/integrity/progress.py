@@ -11,17 +11,16 @@ from collections.abc import Iterable
 
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit, Reader
-from tidemill.lake.tables import Table
 
 STREAMED = "STREAMING UPDATE"  # the operation of Spark's own Delta sink
 
 
-def newest_epoch(reader: Reader, table: Table, query_id: str) -> int:
+def newest_epoch(reader: Reader, table: str, query_id: str) -> int:
     """Return the newest batch that Spark's own Delta sink wrote for the query, -1 for none."""
-    commits = reader.commits(table.name)
+    commits = reader.commits(table)
     epochs = _epochs(commits, query_id)
     if not epochs and len(commits) == RECENT:
-        epochs = _epochs(reader.commits(table.name, None), query_id)
+        epochs = _epochs(reader.commits(table, None), query_id)
     return max(epochs, default=-1)
 
 
@@ -30,7 +29,7 @@ def _epochs(commits: Iterable[Commit], query_id: str) -> list[int]:
     return [int(said["epochId"]) for said in streamed if said.get("queryId") == query_id]
 
 
-def newest_batch(reader: Reader, tables: Iterable[Table], generation: str) -> int:
+def newest_batch(reader: Reader, tables: Iterable[str], generation: str) -> int:
     """Return the newest batch that the tables' appends of a generation name, -1 for none."""
-    commits = (ledger.newest_append(reader, table.name, generation) for table in tables)
+    commits = (ledger.newest_append(reader, table, generation) for table in tables)
     return max((int(c.ledger["batch"]) for c in commits if c and c.ledger), default=-1)

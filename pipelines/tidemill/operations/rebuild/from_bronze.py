@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tidemill.config import dataflow
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
@@ -34,7 +35,7 @@ from tidemill.pipeline.observer import Callback, Observer, Tell
 from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Recorder, Stop, finish
 from tidemill.pipeline.silver import clean as silver
-from tidemill.pipeline.stateful import engine, state_input
+from tidemill.pipeline.stateful import state_input
 from tidemill.pipeline.totals import Totals
 from tidemill.sources.null_source import Absent
 
@@ -76,8 +77,10 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
     check_whose(spark, place, pipeline)
     generation = creation.new_generation()
-    for query in ("clean", "feature", *map(engine.query_of, pipeline.views)):
-        Lake(spark, place, pipeline, generation, "").checkpoint(query).forget()
+    for query in dataflow.of(None, [view.name for view in pipeline.views]):
+        if query.is_fed:
+            continue
+        Lake(spark, place, pipeline, generation, "").checkpoint(query.checkpoint).forget()
         reach("renew.checkpoint_forgotten")
     gold_tables = {tables.features(view).name for view in pipeline.views}
     for table in tables.of(pipeline):
@@ -90,7 +93,7 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
 def from_bronze(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:
     """Run clean and feature over all of bronze, gold refreshed once at the end, from the state
     where that is the engine; return what was done."""
-    queries = ("clean", "feature")
+    queries = [q.checkpoint for q in pipeline.graph if not q.is_fed and not q.per_view]
     pipeline.claim((*queries, *pipeline.states))
     recorder = Recorder(pipeline, observers)
     quiet = replace(pipeline, refreshes=False)

@@ -31,8 +31,9 @@ from tidemill.operations.rebuild.new_features import add_features
 from tidemill.operations.rebuild.replacement import replace_buckets
 from tidemill.operations.rebuild.work import Work
 from tidemill.pipeline import batch_log
-from tidemill.pipeline.queries import Pipeline, refresh_view
+from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.totals import Totals
+from tidemill.pipeline.view_refresh import refresh_view
 
 
 def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemill.config import dataflow
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.features.ring_buffer import Shape
@@ -143,4 +144,4 @@ def _why_anew(lake: Lake, view: FeatureView, checkpoint: Checkpoint) -> str | No
 
 def query_of(view: FeatureView) -> str:
     """Return the name of the query that keeps the view's state."""
-    return f"state_{view.name}"
+    return dataflow.STATE.of_view(view.name).checkpoint

@@ -1,0 +1,142 @@
+"""The streaming queries of a pipeline, as data.
+
+    source ──land──► bronze ──clean──► events + quarantine ──feature──► buckets ──► features
+                                        engine: stateful        └──► arrivals ──state──► features
+
+Whoever has to know which queries there are reads `QUERIES`: the runner, checkpoints, metrics,
+maintenance, `top`, errors. Another query is another entry, and a module that starts it.
+
+A table stands here by its role, the end of its name: `<pipeline>_bronze`, `<view>_buckets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+SOURCE = "source"
+OF_VIEW = frozenset({"buckets", "hours", "arrivals", "features"})  # roles that each view has
+REBUILD = "run `tidemill rebuild {pipeline} --from bronze`"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One streaming query, from a table into others, on a checkpoint of its own.
+
+    `reads` and `writes` are roles of tables; what reads `SOURCE` is fed from outside the lake.
+    `checkpoint` is its folder's name behind `<pipeline>_`; with `{view}` in it there is a query of
+    the kind for each view, and `view` is the one it is for. `step` is the module that starts it,
+    imported when it starts: `start(pipeline, query, trigger)` returns Spark's query, and
+    `claim(pipeline, query)`, where it has one, takes the checkpoint instead of
+    `pipeline.queries.claim`. The commits of the table in the role `ledger` say what its batches
+    did; None where another query's ledger does. `trigger` is how often it looks unless a pipeline
+    says otherwise; with an `engine` the query is there for that engine alone. `lost` says what to
+    do when the checkpoint is lost.
+    """
+
+    name: str
+    reads: str
+    writes: tuple[str, ...]
+    checkpoint: str
+    step: str
+    ledger: str | None
+    trigger: str = "30s"
+    engine: str | None = None
+    lost: str = REBUILD
+    view: str | None = None
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether it reads the source, not a table."""
+        return self.reads == SOURCE
+
+    @property
+    def per_view(self) -> bool:
+        """Whether there is one of the kind for each view."""
+        return "{view}" in self.checkpoint
+
+    def of_view(self, view: str) -> Query:
+        """Return the one of the kind that is for a view."""
+        return replace(self, checkpoint=self.checkpoint.format(view=view), view=view)
+
+    def tables(self, roles: Iterable[str], pipeline: str, views: Sequence[str]) -> list[str]:
+        """Return the names of tables by their roles: of the query's own view, else of all."""
+        ours = (self.view,) if self.view else views
+        return [name for role in roles for name in table_names(role, pipeline, ours)]
+
+
+def table_names(role: str, pipeline: str, views: Iterable[str]) -> list[str]:
+    """Return the names of the tables in a role: one of the pipeline, or one of each view."""
+    return [f"{of}_{role}" for of in (views if role in OF_VIEW else (pipeline,))]
+
+
+STATE = Query(
+    "state",
+    reads="arrivals",
+    writes=("features",),
+    checkpoint="state_{view}",
+    step="tidemill.pipeline.steps.state_step",
+    ledger=None,
+    engine="stateful",
+)
+QUERIES = (
+    Query(
+        "land",
+        reads=SOURCE,
+        writes=("bronze",),
+        checkpoint="land",
+        step="tidemill.pipeline.steps.land_step",
+        ledger="bronze",
+        lost="see 'Lost checkpoint of land' in docs/operations.md",
+    ),
+    Query(
+        "clean",
+        reads="bronze",
+        writes=("events", "quarantine"),
+        checkpoint="clean",
+        step="tidemill.pipeline.steps.clean_step",
+        ledger="events",
+    ),
+    Query(
+        "feature",
+        reads="events",
+        writes=("buckets",),
+        checkpoint="feature",
+        step="tidemill.pipeline.steps.feature_step",
+        ledger="features",
+        trigger="60s",
+    ),
+    STATE,
+)
+
+
+def of(engine: str | None, views: Iterable[str]) -> list[Query]:
+    """Return the queries of a pipeline with an engine, None for any, in the order of the flow: one
+    of a kind that is per view for each view."""
+    used = [query for query in QUERIES if engine is None or query.engine in (None, engine)]
+    once = [query for query in used if not query.per_view]
+    each = [query.of_view(view) for query in used if query.per_view for view in views]
+    return [*once, *each]
+
+
+def is_query(name: str) -> bool:
+    """Return whether a name is that of a query."""
+    try:
+        by_checkpoint(name)
+    except KeyError:
+        return False
+    return True
+
+
+def by_checkpoint(checkpoint: str) -> Query:
+    """Return the query with a checkpoint, which is also what Spark and the metrics call it.
+
+    KeyError for a checkpoint of none.
+    """
+    for query in QUERIES:
+        head, held, tail = query.checkpoint.partition("{view}")
+        if query.checkpoint == checkpoint:
+            return query
+        if held and checkpoint.startswith(head) and checkpoint.endswith(tail):
+            return query.of_view(checkpoint[len(head) : len(checkpoint) - len(tail)])
+    raise KeyError(checkpoint)

@@ -1,0 +1,68 @@
+"""feature: events into each view's buckets, then gold, or the arrivals of its state, brought up to
+date with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidemill.config.dataflow import Query
+from tidemill.config.settings import Clock
+from tidemill.features import FeatureView
+from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
+from tidemill.lake.integrity import coverage
+from tidemill.pipeline import queries
+from tidemill.pipeline.batch_failures import of_batch
+from tidemill.pipeline.queries import Pipeline, Trigger
+from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.view_refresh import arrive_view, refresh_view
+
+
+def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
+    """Start bringing events into buckets and gold."""
+    lake, clock, follows = pipeline.lake, pipeline.clock, pipeline.follows
+    step = partial(append_batch, lake=lake)
+    if pipeline.refreshes:
+        step = partial(feature_batch, lake=lake, clock=clock, follows=follows)
+    writer = pipeline.follow(query).writeStream.foreachBatch(step)
+    return pipeline.named(writer, query, trigger).start()
+
+
+def claim(pipeline: Pipeline, query: Query) -> None:
+    """Take the checkpoint, and record which views take part in its next batches."""
+    queries.claim(pipeline, query)
+    coverage.take_part(pipeline.lake)
+
+
+def feature_batch(
+    batch: DataFrame, batch_id: int, *, lake: Lake, clock: Clock, follows: str
+) -> None:
+    """One batch of feature: append each view's buckets, then refresh its gold, or bring the
+    arrivals from which the state will."""
+    lake = replace(lake, spark=batch.sparkSession)
+    bring = arrive_view if lake.pipeline.engine == "stateful" else refresh_view
+    with _read_once(batch, lake.pipeline.views) as events:
+        for view in lake.pipeline.views:
+            with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
+                buckets = silver.bucket(events, batch_id, lake=lake, view=view)
+            with of_batch(lake, "feature", batch_id, tables.features(view).name):
+                bring(lake, view.name, clock, follows, buckets)
+
+
+def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
+    """One batch of feature without the refresh: append each view's buckets."""
+    with _read_once(batch, lake.pipeline.views) as events:
+        for view in lake.pipeline.views:
+            with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
+                silver.bucket(events, batch_id, lake=lake, view=view)
+
+
+def _read_once(batch: DataFrame, views: Sequence[FeatureView]) -> AbstractContextManager[DataFrame]:
+    """Keep a batch's events while several views read them; one view keeps what it makes of them."""
+    return silver.cached(batch) if len(views) > 1 else nullcontext(batch)
