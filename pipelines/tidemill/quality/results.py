@@ -6,7 +6,6 @@ writes: it reads the pipeline's tables as any reader does, beside a run that goe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,6 +22,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.schema import creation
 from tidemill.lake.tables import Column, Table
 from tidemill.quality.validation_run import Check
+from tidemill.query.json_values import json_of
 
 FOLDER = "_quality"  # in a lake's folder: the lock, and the docs where no other place is named
 RUNS = 20  # that the usual number of events is told by
@@ -111,6 +111,6 @@ def _refuse_other(lake: Lake) -> None:
 
 
 def _row(lake: Lake, run: str, at: datetime, check: Check) -> dict[str, Any]:
-    fields = {**vars(check), "examples": json.dumps(check.examples, default=str)}
+    fields = {**vars(check), "examples": json_of(check.examples)}
     fields |= {"table_name": fields.pop("table"), "check_name": fields.pop("check")}
     return {**fields, "run": run, "pipeline": lake.pipeline.pipeline, "at": at, "date": at.date()}
