@@ -36,6 +36,8 @@ def written(folder: Path, text: str) -> Path:
         ("clock: event", "clock: event\nclock: wall", 5, "'clock' stands twice"),
         ("clock: event", "clock: event\nmax_bytes_per_trigger: 12mb", 5, "'12mb' is not a size"),
         ("clock: event", "clock: &a event\nrefresh: *a", 5, "aliases"),
+        ("clock: event", "clock: event: wall", 4, "is no YAML: mapping values"),
+        ("clock: event", "clock: 2026-02-30", 4, "is no YAML: '2026-02-30' cannot be read: day"),
         (
             "max_files_per_trigger: 1000",
             "max_files_per_trigger: 0",

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -18,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from tidemill.config import quality_file
+from tidemill.config import quality_file, yaml_loader
 from tidemill.config.dataflow import QUERIES
 from tidemill.config.quality_file import Rules
-from tidemill.config.yaml_loader import Declared, Words, compose, explained
+from tidemill.config.yaml_loader import Declared, Words, explained
 from tidemill.errors import DefinitionError, UsageError
 from tidemill.features.checks import Misdeclared
 from tidemill.features.ring_buffer import Shape
@@ -273,15 +272,12 @@ def load(pipeline: str) -> PipelineDefinition:
 def read(path: Path) -> PipelineDefinition:
     """Return the pipeline that the file at `path` declares, with the rules of its quality file;
     errors name file, line and field."""
-    tree = compose(path, "pipeline", "pipeline: NAME ...")
+    words, tree = yaml_loader.read(path, "pipeline", "pipeline: NAME ...")
+    said = words.pop("quality", None)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        said = data.pop("quality", None)
-        definition = PipelineDefinition.model_validate(data)
+        definition = PipelineDefinition.model_validate(words)
     except ValidationError as error:
         raise explained(path, tree, error, _WORDS) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise DefinitionError(f"no YAML: {error}", where=str(path)) from error
     named = quality_file.name_of(said, path, tree)
     rules_file = quality_file.beside(path, named)
     if rules_file is None:

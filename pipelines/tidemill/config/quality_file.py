@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import yaml
 from pydantic import Field, ValidationError, WithJsonSchema
 
-from tidemill.config.yaml_loader import Declared, Words, compose, explained, misplaced
+from tidemill.config import yaml_loader
+from tidemill.config.yaml_loader import Declared, Words, explained, misplaced
 from tidemill.errors import DefinitionError
 from tidemill.features.checks import Misdeclared
 from tidemill.features.columns import NUMBERS
@@ -153,16 +154,14 @@ def beside(pipeline: Path, named: str | None) -> Path | None:
 def read(path: Path, view: FeatureView) -> Rules:
     """Return the rules that the file at `path` declares for the events of `view`; errors name file,
     line and field."""
-    tree = compose(path, "quality", "fields: ... or gate: ...")
+    words, tree = yaml_loader.read(path, "quality", "fields: ... or gate: ...")
     try:
-        rules = Rules.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        rules = Rules.model_validate(words)
         check(rules, view)
     except ValidationError as error:
         raise explained(path, tree, error, _WORDS) from error
     except Misdeclared as error:
         raise misplaced(path, tree, error.path, str(error)) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise DefinitionError(f"no YAML: {error}", where=str(path)) from error
     return rules
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tidemill.config.yaml_values import YamlError, line_of, parse
 from tidemill.errors import DefinitionError
 from tidemill.features.suggestions import did_you_mean
 
 LARGEST_FILE = 256 * 1024
-DEEPEST = 50  # lists and mappings inside one another
 Loc = tuple[int | str, ...]
 Words = Mapping[str, type[BaseModel]]  # the model of the words below a path; "" is the file's own
 
@@ -25,57 +25,25 @@ class Declared(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-def compose(path: Path, what: str, begins: str) -> yaml.Node:
-    """Return the file as nodes with lines; refuse what YAML would hide: twice-named words, aliases,
-    tags."""
+def read(path: Path, what: str, begins: str) -> tuple[dict[str, Any], yaml.Node]:
+    """Return the words of the file at `path`, and its nodes, by which mistakes are placed.
+
+    DefinitionError with the line for what YAML would hide: a word that stands twice, aliases, tags.
+    """
     try:
         text = path.read_bytes()[: LARGEST_FILE + 1].decode("utf-8")
         if len(text) > LARGEST_FILE:
             raise DefinitionError(f"is too large for a {what} file", where=str(path))
-        _refuse_what_hides(path, yaml.parse(text, Loader=yaml.SafeLoader))
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        parsed = parse(text, strict=True)
     except (OSError, UnicodeDecodeError) as error:
         raise DefinitionError(f"cannot be read: {error}", where=str(path)) from error
-    except yaml.YAMLError as error:
-        raise DefinitionError(
-            f"no YAML: {' '.join(str(error).split())}", where=str(path)
-        ) from error
-    if not isinstance(tree, yaml.MappingNode):
+    except YamlError as error:
+        raise DefinitionError(error.message, where=f"{path}:{error.line}") from error
+    if not isinstance(parsed.node, yaml.MappingNode):
         raise DefinitionError(f"holds no {what}", where=str(path), expected=begins)
-    for twice in _twice(tree):
-        raise DefinitionError(f"{twice.value!r} stands twice", where=f"{path}:{_line(twice)}")
-    return tree
-
-
-def _refuse_what_hides(path: Path, events: Iterable[yaml.Event]) -> None:
-    depth = 0
-    for event in events:
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        tag, where = getattr(event, "tag", None), f"{path}:{_line(event)}"
-        if isinstance(event, yaml.AliasEvent):
-            raise DefinitionError("YAML aliases (*name) are not taken", where=where)
-        if tag:
-            raise DefinitionError(f"YAML tags ({tag}) are not taken", where=where)
-        if depth > DEEPEST:
-            raise DefinitionError("is nested too deeply", where=where)
-
-
-def _line(part: yaml.Node | yaml.Event) -> int:
-    """Return the line on which a part of the file begins, from 1."""
-    return part.start_mark.line + 1 if part.start_mark else 0
-
-
-def _twice(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    children = node.value if isinstance(node, yaml.CollectionNode) else []
-    seen: set[str] = set()
-    for child in children:
-        key, value = child if isinstance(child, tuple) else (None, child)
-        if isinstance(key, yaml.ScalarNode):
-            if key.value in seen:
-                yield key
-            seen.add(key.value)
-        yield from _twice(value)
+    for name, line in parsed.repeated:
+        raise DefinitionError(f"{name!r} stands twice", where=f"{path}:{line}")
+    return parsed.value, parsed.node
 
 
 def _path(error: Any) -> tuple[str | int, ...]:
@@ -105,7 +73,7 @@ def explained(path: Path, tree: yaml.Node, error: ValidationError, words: Words)
 def misplaced(path: Path, tree: yaml.Node, loc: Loc, message: str) -> DefinitionError:
     """Return the error of what `loc` leads to, with its line."""
     place = _find(tree, loc)
-    line = _line(place.node)
+    line = line_of(place.node)
     where = f"{path}:{line}: {place.field}" if place.field else f"{path}:{line}"
     return DefinitionError(message, where=where)
 

@@ -10,10 +10,11 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tidemill.config.yaml_values import Steps
+from tidemill.databricks.bundle.document import Document
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
-from tidemill.databricks.bundle.yaml_values import Document, Steps
 
 PATHS = ("root_path", "file_path", "artifact_path", "resource_path", "state_path")
 OWN = "/Workspace/Users/${workspace.current_user.userName}/.bundle/${bundle.name}/${bundle.target}"

@@ -17,10 +17,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from tidemill.config.yaml_values import Steps
+from tidemill.databricks.bundle.document import Document
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.project import Bundle, Resource, mapping
 from tidemill.databricks.bundle.references import Target
-from tidemill.databricks.bundle.yaml_values import Document, Steps
 from tidemill.errors import SetupError
 from tidemill.features.suggestions import did_you_mean
 

@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tidemill.config.yaml_values import Steps
+from tidemill.databricks.bundle.document import Document
+from tidemill.databricks.bundle.document import read as read_document
 from tidemill.databricks.bundle.issue import Finding
-from tidemill.databricks.bundle.yaml_values import Document, Steps
-from tidemill.databricks.bundle.yaml_values import read as read_document
 from tidemill.errors import UsageError
 
 MAIN = "databricks.yml"

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidemill.config.yaml_values import Steps
+from tidemill.databricks.bundle.document import Document
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.project import Bundle, Resource, mapping
-from tidemill.databricks.bundle.yaml_values import Document, Steps
 from tidemill.features.suggestions import did_you_mean
 
 REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")

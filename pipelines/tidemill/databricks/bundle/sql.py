@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place
+from tidemill.config.yaml_values import Steps
 from tidemill.databricks.bundle import writers
+from tidemill.databricks.bundle.document import Document, read
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.named_files import dashboards
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
-from tidemill.databricks.bundle.yaml_values import Document, Steps, read
 from tidemill.errors import UsageError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.query.questions import read_only

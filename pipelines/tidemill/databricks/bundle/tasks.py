@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from tidemill.config.yaml_values import Steps
 from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.named_files import libraries, wheel_findings
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
-from tidemill.databricks.bundle.yaml_values import Steps
 from tidemill.features.suggestions import did_you_mean
 
 COMPUTE = ("job_cluster_key", "environment_key", "new_cluster", "existing_cluster_id")

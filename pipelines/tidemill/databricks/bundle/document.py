@@ -1,4 +1,4 @@
-"""YAML and JSON as values that know their lines."""
+"""A file of the bundle: its values, their lines, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tidemill.config.yaml_values import Steps, YamlError, parse
 from tidemill.databricks.bundle.issue import Finding
-
-Steps = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,39 +50,13 @@ def read(folder: Path, file: str) -> Document:
     """Return the document of a YAML or JSON file; what cannot be read is one finding, and no
     value."""
     try:
-        text = (folder / file).read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        parsed = parse((folder / file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         return Document(file, {}, findings=(Finding(file, 1, f"cannot be read: {error}"),))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        return Document(file, {}, findings=(Finding(file, line, f"is no YAML: {error.problem}"),))
-    except yaml.YAMLError as error:
-        return Document(file, {}, findings=(Finding(file, 1, f"is no YAML: {error}"),))
-    if node is None:
-        return Document(file, {})
-    reader = _Reader(file)
-    return Document(file, reader.value((), node), reader.lines, tuple(reader.findings))
-
-
-@dataclass
-class _Reader:
-    file: str
-    lines: dict[Steps, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    scalars: yaml.SafeLoader = field(default_factory=lambda: yaml.SafeLoader(""))
-
-    def value(self, steps: Steps, node: yaml.Node) -> Any:
-        self.lines.setdefault(steps, node.start_mark.line + 1)
-        if isinstance(node, yaml.MappingNode):
-            return dict(self._item(steps, key, value) for key, value in node.value)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value((*steps, i), each) for i, each in enumerate(node.value)]
-        return self.scalars.construct_object(node)
-
-    def _item(self, steps: Steps, key: yaml.Node, value: yaml.Node) -> tuple[str, Any]:
-        name, line = str(key.value), key.start_mark.line + 1
-        if (*steps, name) in self.lines:
-            self.findings.append(Finding(self.file, line, f"{name!r} stands here twice"))
-        self.lines[(*steps, name)] = line
-        return name, self.value((*steps, name), value)
+    except YamlError as error:
+        return Document(file, {}, findings=(Finding(file, error.line, error.message),))
+    repeated = (
+        Finding(file, line, f"{name!r} stands here twice") for name, line in parsed.repeated
+    )
+    value = {} if parsed.node is None else parsed.value
+    return Document(file, value, parsed.lines, tuple(repeated))
