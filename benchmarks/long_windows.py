@@ -28,8 +28,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.pipeline.gold.changes import changes_by_recompute
-from tidemill.pipeline.silver import clean as silver
-from tidemill.pipeline.silver import hour_buckets
+from tidemill.pipeline.silver import hour_buckets, minute_buckets
 from tidemill.pipeline.steps import feature_step
 
 AS_OF = datetime(2026, 11, 21, 10, 17, tzinfo=timezone.utc)
@@ -98,7 +97,7 @@ def timed(frame: DataFrame) -> float:
 def measure(lake: Lake, events: Path, repeats: int) -> dict[str, dict[str, float]]:
     """Return, by minutes and by hours, the seconds of each repeat, and what one of them reads."""
     view = lake.pipeline.views[0]
-    buckets = silver.bucketed(lake, view)
+    buckets = minute_buckets.bucketed(lake, view)
     there = hour_buckets.usable(lake, view, buckets.batch, buckets.commits)
     assert there is not None
     ways = {"minutes": None, "hours": there}

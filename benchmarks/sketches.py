@@ -54,7 +54,7 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import session
 from tidemill.operations import reconcile
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.steps import feature_step
 
 START = datetime(2026, 11, 20, 0, 0, tzinfo=timezone.utc)
@@ -117,7 +117,7 @@ def measure(spark: SparkSession, size: int) -> list[list[str]]:
         features=[feature.over("1h") for feature in asked.values()],
     )
     frame = spark.createDataFrame(rows, "k STRING, x STRING, d DOUBLE, at TIMESTAMP")
-    buckets = silver.buckets_of(frame, 0, view).cache()
+    buckets = minute_buckets.buckets_of(frame, 0, view).cache()
     shown = [next(c for c in view.shown if c.name.startswith(name_of(f))) for f in asked.values()]
     merged = buckets.groupBy("k").agg(
         *(expr(t.partial.merged(), t.partial.name) for t in terms(shown))

@@ -20,7 +20,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
 from tidemill.pipeline.gold import refresh as gold
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.steps import clean_step, feature_step
 
 SCHEMA = {"k": "string", "x": "bigint", "s": "string", "d": "double"}
@@ -76,7 +76,7 @@ class Carts:
 
     def refresh(self, as_of: datetime, place: int = 0) -> gold.Refreshed:
         found = self.lake.pipeline.views[place]
-        there = silver.bucketed(self.lake, found)
+        there = minute_buckets.bucketed(self.lake, found)
         return gold.refresh(self.lake, found, as_of=as_of, batch=there.batch, buckets=there.commits)
 
     def counts(self) -> tuple[int, int, int, int]:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tidemill.features import FeatureView
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 
 def features(
@@ -21,6 +21,6 @@ def features(
     order = list(view.types)
     assert order[-1] == view.event_time
     frame = spark.createDataFrame(rows, columns).coalesce(1)
-    silver.buckets_of(frame, 0, view).createOrReplaceTempView(f"{view.name}_buckets")
+    minute_buckets.buckets_of(frame, 0, view).createOrReplaceTempView(f"{view.name}_buckets")
     found = ask(spark, statement("features", view), {"as_of": as_of, "batch": 0}).collect()
     return {row[view.keys[0]]: row.asDict() for row in found}

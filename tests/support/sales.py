@@ -52,7 +52,7 @@ from tidemill.features import (
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.pipeline.gold import refresh as gold
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.steps import feature_step
 
 SCHEMA = {
@@ -120,7 +120,7 @@ class Sales:
         )
 
     def refresh(self, as_of: datetime) -> gold.Refreshed:
-        there = silver.bucketed(self.lake, self.view)
+        there = minute_buckets.bucketed(self.lake, self.view)
         return gold.refresh(
             self.lake, self.view, as_of=as_of, batch=there.batch, buckets=there.commits
         )

@@ -49,8 +49,7 @@ from tidemill.lake.tables import Table
 from tidemill.operations import log_retention
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import empty_rows, merge
-from tidemill.pipeline.silver import clean as silver
-from tidemill.pipeline.silver import hour_buckets
+from tidemill.pipeline.silver import hour_buckets, minute_buckets
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +162,7 @@ def last(lake: Lake, action: str | None = None) -> datetime | None:
 def _hours(lake: Lake, view: FeatureView) -> Iterator[Step]:
     if not hour_buckets.useful(view):
         return
-    buckets = silver.bucketed(lake, view)
+    buckets = minute_buckets.bucketed(lake, view)
     hours = hour_buckets.hours_state(lake, view, buckets.commits)
     new = buckets.batch - hours.batch
     if hours.recompute_reason:
@@ -197,7 +196,7 @@ def _expire(lake: Lake, view: FeatureView) -> Iterator[Step]:
 def _expired_before(lake: Lake, view: FeatureView) -> datetime | None:
     """Return the hour before which no bucket is kept: `history` before the end of the newest one,
     or of gold's windows where gold was refreshed to an earlier time. None without any."""
-    newest = silver.event_as_of(silver.bucketed(lake, view), view)
+    newest = minute_buckets.event_as_of(minute_buckets.bucketed(lake, view), view)
     as_of = lake.gold_state(view).as_of
     if newest is None or as_of is None:
         return None
@@ -235,7 +234,7 @@ def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: da
         )  # first: dying here, it says too much, never too little
     ledger_fields = {
         "generation": lake.generation,
-        "batch": silver.bucketed(lake, view).batch,
+        "batch": minute_buckets.bucketed(lake, view).batch,
         ledger.UPKEEP: f"{expired_before.WORDS}{iso(before)}",
     }
     with writer.carrying(lake.spark, ledger_fields):

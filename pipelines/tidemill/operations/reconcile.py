@@ -20,8 +20,7 @@ from tidemill.lake.commits import ledger
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold import strategy
-from tidemill.pipeline.silver import accepted_events
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import accepted_events, minute_buckets
 
 Source = Literal["buckets", "events"]
 SOURCES: tuple[Source, ...] = ("buckets", "events")
@@ -79,8 +78,10 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     before = reconcile(lake, view)
     if not before.different and not lake.gold_state(view).recompute_reason:
         return {**vars(before), "repaired": 0}
-    buckets = silver.bucketed(lake, view)
-    as_of = ledger.instant(before.as_of) if before.as_of else silver.event_as_of(buckets, view)
+    buckets = minute_buckets.bucketed(lake, view)
+    as_of = (
+        ledger.instant(before.as_of) if before.as_of else minute_buckets.event_as_of(buckets, view)
+    )
     batch = before.batch if before.as_of else buckets.batch
     done = gold.refresh(
         lake, view, as_of=as_of, batch=batch, buckets=buckets.commits, force="repair"

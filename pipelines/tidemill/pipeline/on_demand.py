@@ -14,7 +14,7 @@ from tidemill.lake import tables, times
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.view_refresh import refresh_view
 
 
@@ -68,7 +68,7 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
             where="--as-of",
             expected=f"a multiple of {view.bucket}",
         )
-    buckets, standing = silver.bucketed(lake, view), lake.gold_state(view)
+    buckets, standing = minute_buckets.bucketed(lake, view), lake.gold_state(view)
     if standing.as_of is not None and as_of < standing.as_of:
         _refuse_lost(lake, view, as_of)
     return gold.refresh(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)

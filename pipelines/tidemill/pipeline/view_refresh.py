@@ -14,19 +14,19 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold.refresh import Refreshed
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.stateful import state_input
 
 WALL = "wall"
 
 
 def end_of_windows(
-    view: FeatureView, clock: Clock, follows: str, buckets: silver.Bucketed
+    view: FeatureView, clock: Clock, follows: str, buckets: minute_buckets.Bucketed
 ) -> datetime | None:
     """Return the as_of of a refresh that comes now; None by event time before the first bucket."""
     if follows == WALL:
         return clock.end_of(view.bucket_length)
-    return silver.event_as_of(buckets, view)
+    return minute_buckets.event_as_of(buckets, view)
 
 
 def refresh_view(
@@ -34,13 +34,13 @@ def refresh_view(
     view_name: str,
     clock: Clock,
     follows: str,
-    buckets: silver.Bucketed | None = None,
+    buckets: minute_buckets.Bucketed | None = None,
     force: str | None = None,
 ) -> Refreshed:
     """Bring a view's gold to the newest buckets and to the clock's as_of; by a recompute where
     `force` says why."""
     view = lake.pipeline.view(view_name)
-    buckets = buckets or silver.bucketed(lake, view)
+    buckets = buckets or minute_buckets.bucketed(lake, view)
     spent = {"append": round(buckets.seconds, 3)} if buckets.seconds else {}
     return gold.refresh(
         lake,
@@ -60,11 +60,11 @@ def arrive_view(
     view_name: str,
     clock: Clock,
     follows: str,
-    buckets: silver.Bucketed | None = None,
+    buckets: minute_buckets.Bucketed | None = None,
 ) -> bool:
     """Bring a view's arrivals, which the stateful engine reads, to the newest buckets and to the
     clock's as_of; return whether anything was new."""
     view = lake.pipeline.view(view_name)
-    buckets = buckets or silver.bucketed(lake, view)
+    buckets = buckets or minute_buckets.bucketed(lake, view)
     as_of = end_of_windows(view, clock, follows, buckets)
     return state_input.arrive(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)

@@ -28,7 +28,7 @@ from tidemill.features.windows import HOUR, duration
 from tidemill.lake import tables, times
 from tidemill.lake.catalog import Lake
 from tidemill.operations import reconcile
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.quality.expectations import Expectation, event_suite, gx, of_events
 
 EVENTS_PER_HOUR = "events_per_hour"
@@ -49,7 +49,7 @@ class Asset:
 def assets(lake: Lake, clock: Clock, earlier: Sequence[float]) -> Iterator[Asset]:
     """Yield what is validated; `earlier` are the events an hour of earlier runs."""
     pipeline = lake.pipeline
-    held = {view.name: silver.bucketed(lake, view) for view in pipeline.views}
+    held = {view.name: minute_buckets.bucketed(lake, view) for view in pipeline.views}
     newest = max(filter(None, (state.newest for state in held.values())), default=None)
     events = _recent(lake, tables.events(pipeline).name, "event_hour", newest)
     once = _expect("ColumnValuesToBeUnique", "record_id:once", column="record_id")
@@ -140,7 +140,7 @@ def _of_pipeline(
     clock: Clock,
     events: DataFrame,
     earlier: Sequence[float],
-    held: Mapping[str, silver.Bucketed],
+    held: Mapping[str, minute_buckets.Bucketed],
 ) -> Asset:
     """Return the asset of what one number says of the whole pipeline; `held` is what the buckets of
     each view held when the gate began."""
@@ -185,10 +185,10 @@ def _per_hour(events: DataFrame) -> float:
     return float(count / (seconds / HOUR.total_seconds() + 1)) if count else 0.0
 
 
-def _behind(lake: Lake, view: FeatureView, state: silver.Bucketed, clock: Clock) -> float:
+def _behind(lake: Lake, view: FeatureView, state: minute_buckets.Bucketed, clock: Clock) -> float:
     """Return by how many seconds gold is behind the newest event, or by the wall clock behind
     now."""
-    end = silver.event_as_of(state, view)
+    end = minute_buckets.event_as_of(state, view)
     if end is None:
         return 0.0
     if lake.pipeline.clock == "wall":

@@ -26,7 +26,7 @@ from tidemill.lake import tables, times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.query.json_values import text_of
 from tidemill.query.row_writers import last_writer
 
@@ -145,7 +145,7 @@ def _time(lake: Lake, view: FeatureView, at: datetime | None) -> _Time:
         expected = f"{iso(state.as_of - kept + view.horizon)} or later"
         message = f"buckets are kept for {kept.days} days: those of {iso(at)} may be gone"
         raise UsageError(message, where="--at", expected=expected)
-    return _Time(at, silver.bucketed(lake, view).batch, None)
+    return _Time(at, minute_buckets.bucketed(lake, view).batch, None)
 
 
 def _row(lake: Lake, view: FeatureView, key: Key, time: _Time) -> Row:

@@ -19,7 +19,7 @@ from tidemill.pipeline.gold import merge as merging
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold import strategy
 from tidemill.pipeline.gold.changes import moved_keys
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 MINUTE = timedelta(minutes=1)
 COMMIT_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -37,7 +37,7 @@ def wishing(lake: TestLake, mode: str) -> TestLake:
 
 
 def refresh_at(lake: TestLake, as_of: datetime) -> gold.Refreshed:
-    batch = silver.bucketed(lake.lake, lake.view).batch
+    batch = minute_buckets.bucketed(lake.lake, lake.view).batch
     return gold.refresh(lake.lake, lake.view, as_of=as_of, batch=batch)
 
 

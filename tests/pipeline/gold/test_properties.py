@@ -20,7 +20,7 @@ import oracle
 from lakes import Event, Lakes, TestLake, at, payload
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 EDGES = [0, 1, 59, 60, 61, 719, 720, 721, 1439, 1440, 1441]  # minutes before noon, around each edge
 SETTINGS = settings(
@@ -101,7 +101,9 @@ def append(lake: TestLake, number: int, known: list[Event], batch: Sequence[Even
 
     before = lake.records
     lake.records = len(known)
-    silver.bucket(events_frame(lake.spark, known[before:]), number, lake=lake.lake, view=lake.view)
+    minute_buckets.bucket(
+        events_frame(lake.spark, known[before:]), number, lake=lake.lake, view=lake.view
+    )
 
 
 def features(lake: TestLake, batch: int, now: datetime) -> dict[oracle.Key, oracle.Row]:

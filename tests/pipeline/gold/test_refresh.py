@@ -27,7 +27,7 @@ from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Recorder
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.sources.generator.source import Generator
 
 pytestmark = pytest.mark.connect
@@ -167,7 +167,7 @@ def test_ticks_leave_no_view_in_their_session(lakes: Lakes) -> None:
 
 def test_kept_rows_copy_no_session(lakes: Lakes) -> None:
     spark: Any = lakes.new().spark
-    with silver.cached(spark.range(3)) as rows:
+    with cached(spark.range(3)) as rows:
         caches = spark._jsparkSession.sharedState().cacheManager()
         kept = caches.lookupCachedData(rows._jdf).get().cachedRepresentation()
         session = kept.cacheBuilder().cachedPlan().session()

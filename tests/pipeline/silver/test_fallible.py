@@ -12,7 +12,7 @@ from carts import Carts, payload
 from lakes import at
 from tidemill.features import count, max_, mean, sum_
 from tidemill.features.expressions import fallible, row_expression
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.silver.validation.predicates import judge
 
 HALVES = {
@@ -83,7 +83,7 @@ def test_events_accepted_before_do_not_stop_a_view_that_comes_later(
     )
     rows = {
         row["k"]: row
-        for row in silver.buckets_of(spark.table("carts_events"), 0, later)
+        for row in minute_buckets.buckets_of(spark.table("carts_events"), 0, later)
         .groupBy("k")
         .agg({n: "sum" for n in ("count", "few_count", "d_sum", "d_n")} | {"number_max": "max"})
         .collect()

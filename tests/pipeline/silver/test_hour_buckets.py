@@ -18,8 +18,7 @@ from tidemill.lake.statements import statement
 from tidemill.operations import reconcile
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold.changes import changes_by_recompute
-from tidemill.pipeline.silver import clean as silver
-from tidemill.pipeline.silver import hour_buckets
+from tidemill.pipeline.silver import hour_buckets, minute_buckets
 from tidemill.pipeline.steps import feature_step
 
 MINUTE = timedelta(minutes=1)
@@ -27,12 +26,12 @@ MINUTE = timedelta(minutes=1)
 
 def recomputed(lake: TestLake, as_of: datetime, mode: str = "recompute") -> gold.Refreshed:
     lake.lake = replace(lake.lake, pipeline=lake.lake.pipeline.overridden({"refresh": mode}))
-    batch = silver.bucketed(lake.lake, lake.view).batch
+    batch = minute_buckets.bucketed(lake.lake, lake.view).batch
     return gold.refresh(lake.lake, lake.view, as_of=as_of, batch=batch)
 
 
 def usable(lake: TestLake) -> hour_buckets.Hours | None:
-    there = silver.bucketed(lake.lake, lake.view)
+    there = minute_buckets.bucketed(lake.lake, lake.view)
     return hour_buckets.usable(lake.lake, lake.view, there.batch, there.commits)
 
 
@@ -146,7 +145,7 @@ def test_two_at_once_append_once(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) 
     lake.feed([view_at("05:00")])
     hour_buckets.bring_up(lake.lake, lake.view)
     lake.feed([view_at("06:00")])
-    there = silver.bucketed(lake.lake, lake.view)
+    there = minute_buckets.bucketed(lake.lake, lake.view)
     stale = hour_buckets.hours_state(lake.lake, lake.view, there.commits)
     hour_buckets.bring_up(lake.lake, lake.view)
     lake.feed([view_at("07:00")])

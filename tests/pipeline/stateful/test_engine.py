@@ -30,7 +30,7 @@ from tidemill.lake.commits import failpoints, ledger
 from tidemill.operations import reconcile
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.queries import ONCE, Pipeline
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.stateful.engine import query_of
 from tidemill.pipeline.stateful.processor import STATE
 from tidemill.pipeline.steps import feature_step
@@ -278,7 +278,7 @@ def test_gold_that_another_changed_is_compared_with_a_new_state(lakes: Lakes) ->
     engine.run()
     assert lake.different() == 0
 
-    batch = silver.bucketed(lake.lake, lake.view).batch
+    batch = minute_buckets.bucketed(lake.lake, lake.view).batch
     gold.refresh(lake.lake, lake.view, as_of=at("10:30"), batch=batch)
     engine.feed([view_at("10:02")])
     assert modes(lake)[:3] == ["stateful", "recompute", "stateful"]

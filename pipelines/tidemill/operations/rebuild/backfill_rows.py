@@ -28,7 +28,7 @@ from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.parameters import literal, quoted
 from tidemill.lake.schema import creation, evolution
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 DAY = timedelta(days=1)
 TAILS = 1_000_000  # the transaction numbers of later events begin here, those of days at 0
@@ -47,7 +47,7 @@ def make_room(lake: Lake, view: FeatureView, partials: Sequence[str], rebuild: s
     if old:
         ledger_fields = {
             "generation": lake.generation,
-            "batch": silver.bucketed(lake, view).batch,
+            "batch": minute_buckets.bucketed(lake, view).batch,
             ledger.UPKEEP: "columns emptied",
             ledger.REBUILD: rebuild,
         }
@@ -61,7 +61,7 @@ def only(
     lake: Lake, view: FeatureView, events: DataFrame, batch: int, partials: Sequence[str]
 ) -> DataFrame:
     """Return the buckets of events with the given partials alone; the others add nothing."""
-    made = silver.buckets_of(events, batch, view)
+    made = minute_buckets.buckets_of(events, batch, view)
     others = {p.name for p in view.partials if p.name not in partials}
     columns = []
     for column in lake.spark.table(tables.buckets(view).name).schema:

@@ -34,7 +34,7 @@ from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.observer import Callback, Observer, Tell
 from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Recorder, Stop, finish
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.stateful import state_input
 from tidemill.pipeline.totals import Totals
 from tidemill.sources.null_source import Absent
@@ -120,8 +120,8 @@ def finished(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ())
 def _refresh(pipeline: Pipeline, name: str) -> None:
     """Refresh gold; without a single bucket, at the as_of it had, so that its rows become empty."""
     lake, view = pipeline.lake, pipeline.definition.view(name)
-    buckets = silver.bucketed(lake, view)
-    as_of = silver.event_as_of(buckets, view)
+    buckets = minute_buckets.bucketed(lake, view)
+    as_of = minute_buckets.event_as_of(buckets, view)
     if pipeline.follows == "wall":
         as_of = pipeline.clock.end_of(view.bucket_length)
     if as_of is None:

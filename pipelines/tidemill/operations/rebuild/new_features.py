@@ -17,7 +17,7 @@ from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.open import open_for_writing
 from tidemill.operations.rebuild import backfill_rows, missing_partials
 from tidemill.operations.rebuild.work import Work
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 
 def add_features(work: Work) -> tuple[Lake, int]:
@@ -46,7 +46,7 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
         backfill_rows.keep(lake, name, state)
     events = lake.spark.table(tables.events(lake.pipeline).name)
     known = events.where(F.col("batch") <= state["until"])
-    batch, rows = silver.bucketed(lake, view).batch, 0
+    batch, rows = minute_buckets.bucketed(lake, view).batch, 0
     ledger_fields = {
         "generation": generation,
         "batch": batch,

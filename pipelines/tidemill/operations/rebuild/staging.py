@@ -35,7 +35,7 @@ from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
 from tidemill.operations.rebuild import backfill_rows
 from tidemill.pipeline.gold import merge
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 TRIES = 3
 FROM_EVENTS = "buckets from events"
@@ -57,7 +57,7 @@ def read_so_far(lake: Lake, view: FeatureView) -> Read | None:
     """
     checkpoint = lake.checkpoint("feature")
     finished = checkpoint.finished()
-    batch = silver.bucketed(lake, view).batch
+    batch = minute_buckets.bucketed(lake, view).batch
     version = checkpoint.read_before(max(finished, batch))
     if version is None:
         return None
@@ -168,7 +168,7 @@ class Staging:
         return backfill_rows.condition(first, end, self.keys, self.since)
 
     def _made(self, events: DataFrame, batch: int, where: str) -> DataFrame:
-        made = silver.buckets_of(events, batch, self.view).where(where)
+        made = minute_buckets.buckets_of(events, batch, self.view).where(where)
         columns = self.table.columns
         return made.select(*(F.col(c.name).cast(c.type).alias(c.name) for c in columns))
 

@@ -38,7 +38,7 @@ from tidemill.pipeline.gold.context import (
 )
 from tidemill.pipeline.gold.strategy import adds_up
 from tidemill.pipeline.silver import hour_buckets
-from tidemill.pipeline.silver.clean import cached
+from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.hour_buckets import Hours
 
 

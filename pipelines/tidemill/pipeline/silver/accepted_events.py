@@ -27,7 +27,7 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import GoldState
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def _read_to(lake: Lake, view: FeatureView, batch: int) -> Offset:
     if checkpoint.identity().get("generation") != lake.generation:
         raise _cannot_say(view, batch, f"there is no checkpoint of feature in {checkpoint.folder}")
     offset = checkpoint.offset(batch)
-    if offset is None and silver.bucketed(lake, view).batch == batch:
+    if offset is None and minute_buckets.bucketed(lake, view).batch == batch:
         offset = checkpoint.offset()
     if offset is None:
         raise _cannot_say(view, batch, "the checkpoint of feature no longer tells")

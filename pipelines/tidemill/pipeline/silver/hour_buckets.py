@@ -26,7 +26,7 @@ from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.parameters import ask
 from tidemill.lake.schema import creation
 from tidemill.lake.statements import statement
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def bring_up(lake: Lake, view: FeatureView) -> int:
     at once one wins: both carry the same number.
     """
     spark, table = lake.spark, tables.hours(view)
-    buckets = silver.bucketed(lake, view)
+    buckets = minute_buckets.bucketed(lake, view)
     _prepare(lake, view)
     hours = hours_state(lake, view, buckets.commits)
     again = bool(hours.recompute_reason) or hours.batch < 0
@@ -116,7 +116,7 @@ def bring_up(lake: Lake, view: FeatureView) -> int:
 
 def fitting(lake: Lake, view: FeatureView, rows: DataFrame, args: Mapping[str, Any]) -> DataFrame:
     """Return the hour rows; an hour whose sum its column cannot hold as its buckets' own rows."""
-    broken = silver.broken(view)
+    broken = minute_buckets.broken(view)
     if not broken or rows.where(broken).isEmpty():
         return rows
     at = [*view.keys, "bucket_hour"]

@@ -20,7 +20,8 @@ from tidemill.lake.integrity import coverage
 from tidemill.pipeline import queries
 from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.queries import Pipeline, Trigger
-from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver import minute_buckets
+from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.view_refresh import arrive_view, refresh_view
 
 
@@ -50,7 +51,7 @@ def feature_batch(
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:
             with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
-                buckets = silver.bucket(events, batch_id, lake=lake, view=view)
+                buckets = minute_buckets.bucket(events, batch_id, lake=lake, view=view)
             with of_batch(lake, "feature", batch_id, tables.features(view).name):
                 bring(lake, view.name, clock, follows, buckets)
 
@@ -60,9 +61,9 @@ def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:
             with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
-                silver.bucket(events, batch_id, lake=lake, view=view)
+                minute_buckets.bucket(events, batch_id, lake=lake, view=view)
 
 
 def _read_once(batch: DataFrame, views: Sequence[FeatureView]) -> AbstractContextManager[DataFrame]:
     """Keep a batch's events while several views read them; one view keeps what it makes of them."""
-    return silver.cached(batch) if len(views) > 1 else nullcontext(batch)
+    return cached(batch) if len(views) > 1 else nullcontext(batch)
