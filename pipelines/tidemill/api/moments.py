@@ -7,10 +7,11 @@ from datetime import datetime
 from tidemill.config.settings import ZonelessTimeError, in_utc, parse_time
 from tidemill.errors import UsageError
 
+Moment = datetime | str
 _EXPECTED = "a time with a zone, such as 2026-11-21T10:05:00Z"
 
 
-def moment(time: datetime | str, where: str) -> datetime:
+def moment(time: Moment, where: str) -> datetime:
     """Return the instant in UTC; UsageError for a time without a zone, which names none."""
     try:
         return parse_time(time) if isinstance(time, str) else in_utc(time)

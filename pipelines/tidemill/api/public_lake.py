@@ -9,40 +9,29 @@ Each call sees the lake as it stands then. Times come in UTC, and go in with a z
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.api import reads, writes
 from tidemill.api.holding import Access
-from tidemill.api.moments import moment
-from tidemill.api.observed_run import run
+from tidemill.api.moments import Moment
+from tidemill.api.reads import Facts
 from tidemill.api.refused_records import Quarantine
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
-from tidemill.errors import UsageError
 from tidemill.features import FeatureView
-from tidemill.features.suggestions import did_you_mean
 from tidemill.monitoring.prometheus import check_port
-from tidemill.operations import maintenance, planned_changes
-from tidemill.operations import reconcile as reconciling
-from tidemill.operations.rebuild import from_bronze, part
-from tidemill.operations.rebuild.wanted import wanted
-from tidemill.operations.rebuild.work import Work
-from tidemill.pipeline import connection, on_demand
+from tidemill.operations.maintenance import Done
+from tidemill.pipeline import connection
 from tidemill.pipeline.observer import Tell as OnBatch
 from tidemill.query import describe, duckdb_tables, gold_history, questions
-from tidemill.query import explain as explaining
 from tidemill.query.gold_history import GoldVersion, Status
 
 if TYPE_CHECKING:
     import duckdb
 
-    from tidemill.lake import catalog
-
-Facts = dict[str, Any]
-Moment = datetime | str
 LOCALHOST = "127.0.0.1"
 
 
@@ -101,14 +90,7 @@ class Lake:
 
     def table(self, name: str, version: int | None = None) -> DataFrame:
         """Return the rows of a table or view of the lake, at a version of a table if given."""
-        spark = self.spark
-        if not spark.catalog.tableExists(name):
-            hint = did_you_mean(
-                name, [row["tableName"] for row in spark.sql("SHOW TABLES").collect()]
-            )
-            raise UsageError(f"has no table {name!r}{hint}", where=str(self.place))
-        reader = spark.read if version is None else spark.read.option("versionAsOf", version)
-        return reader.table(name)
+        return reads.table(self._access, name, version)
 
     def sql(self, text: str, values: Mapping[str, Any] | None = None) -> DataFrame:
         """Return what one statement yields that only reads; `:name` stands for `values[name]`.
@@ -130,13 +112,12 @@ class Lake:
 
     def status(self, view: str) -> Status:
         """Return how far the view's gold table is, by its own ledger."""
-        lake, declared = self._reading(view)
-        return gold_history.status(lake, declared, self.clock)
+        return gold_history.status(*reads.of_view(self._access, view), self.clock)
 
     def history(self, view: str) -> list[GoldVersion]:
         """Return the versions of gold that refreshes committed, newest first, as far as the log
         reaches."""
-        return gold_history.versions(*self._reading(view))
+        return gold_history.versions(*reads.of_view(self._access, view))
 
     def features(self, view: str, at: Moment | None = None) -> DataFrame:
         """Return the view's gold table, as it is or as it was as of a time.
@@ -145,16 +126,12 @@ class Lake:
         came later is not in it. UsageError for a time after gold's as_of, before the first refresh
         or without a zone; LakeError for one that Delta's history no longer reaches.
         """
-        if at is None:
-            lake, declared = self._reading(view)
-            return lake.spark.table(f"{declared.name}_features")
-        time_asked = moment(at, "at")
-        return gold_history.rows_at(*self._reading(view), time_asked)
+        return reads.features(self._access, view, at)
 
     def describe(self, view: str) -> Facts:
         """Return a view's features and tables, how fresh gold is, and what the newest ledgers
         say."""
-        return describe.describe(*self._reading(view), self.clock)
+        return describe.describe(*reads.of_view(self._access, view), self.clock)
 
     def explain(
         self,
@@ -171,11 +148,7 @@ class Lake:
         The key is `profile_id="p", gti="t"`, or its values in the view's order. `at` is another
         time, the end of a bucket: recomputed then from the buckets.
         """
-        declared = self.view(view)
-        words = explaining.words_of(declared, keys if key is None else key)
-        asked = explaining.asked(declared, words, feature)
-        time_asked = moment(at, "at") if at is not None else None
-        return explaining.explain(self._reading(view)[0], asked, time_asked)
+        return reads.explain(self._access, view, keys if key is None else key, feature, at)
 
     def reconcile(
         self,
@@ -190,12 +163,7 @@ class Lake:
         From the buckets or from the accepted events. `repair` recomputes what is different, and
         needs `write=True`.
         """
-        reconciling.check(source, version, repair)
-        lake, declared = self._reading(view)
-        if repair:
-            lake = self._access.writer("reconcile")
-        named = self._access.named or lake.pipeline.pipeline
-        return reconciling.facts(lake, declared, named, version, source=source, repair=repair)
+        return writes.reconcile(self._access, view, version, source=source, repair=repair)
 
     def duckdb(self, *tables: str) -> duckdb.DuckDBPyConnection:
         """Return a DuckDB connection that knows these tables, as they stand, without Spark."""
@@ -208,33 +176,21 @@ class Lake:
     def frames(self) -> Iterator[Facts]:
         """Yield where every query of every pipeline stands, each time one asks: what `top` shows.
         A folder's logs are read without Spark."""
-        from tidemill.monitoring import status
-
-        return status.frames(self.place, self.clock, lambda: self.spark)
+        return reads.frames(self._access)
 
     def report(self, output: str | Path, days: int = 7) -> Facts:
         """Write one page on the pipeline's last days; return its numbers, and `output`."""
-        from tidemill.monitoring.report import measurements, page
-
-        page.check(Path(output))
-        numbers = measurements.report(self._access.reader(), self.clock, days)
-        return {**numbers, "output": str(page.write(numbers, Path(output)))}
+        return reads.report(self._access, Path(output), days)
 
     def check(self, docs: str | Path | None = None) -> Facts:
         """Check the pipeline's tables against its quality file; return `ok` and each check. Keeps
         what it found in `tidemill_quality`, and writes Data Docs; needs no `write`."""
-        from tidemill.quality.expectations import gx
-        from tidemill.quality.gate import gate
-
-        gx()
-        folder = Path(docs) if docs is not None else None
-        return gate(self._access.reader(), self.clock, folder, self._access.opening.wait)
+        return reads.check(self._access, Path(docs) if docs is not None else None)
 
     def plan(self) -> list[Facts]:
         """Return how each view differs from its tables, and the command that settles it. Changes
         nothing."""
-        access = self._access
-        return planned_changes.plan(access.opening, access.the_pipeline(), access.named)
+        return reads.plan(self._access)
 
     def check_run(
         self, *, once: bool, metrics_port: int | None = None, metrics_host: str = LOCALHOST
@@ -253,7 +209,7 @@ class Lake:
     ) -> Facts:
         """Bring everything that is in the source through to gold; return the totals. `on_batch` is
         called with what batches did. Needs `write=True`, as all that follows."""
-        return self._run(on_batch, metrics_port, metrics_host, once=True)
+        return writes.run(self._access, on_batch, metrics_port, metrics_host, once=True)
 
     def run(
         self,
@@ -263,19 +219,11 @@ class Lake:
         metrics_host: str = LOCALHOST,
     ) -> Facts:
         """Run the pipeline until Ctrl-C or SIGTERM, maintained as it says; return the totals."""
-        return self._run(on_batch, metrics_port, metrics_host, once=False)
-
-    def _run(self, on_batch: OnBatch, port: int | None, host: str, *, once: bool) -> Facts:
-        spark, definition = self._access.holder("run"), self._access.the_pipeline()
-        opening = self._access.opening
-        source = connection.checked_source(opening, definition, once=once)
-        pipeline = connection.held_pipeline(spark, opening, definition, source)
-        return run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
+        return writes.run(self._access, on_batch, metrics_port, metrics_host, once=False)
 
     def refresh(self, as_of: Moment | None = None) -> list[Facts]:
         """Bring each view's gold to a time, the clock's by default, in one commit each."""
-        time_asked = moment(as_of, "as_of") if as_of is not None else None
-        return on_demand.refresh(self._access.writer("refresh"), self.clock, time_asked)
+        return writes.refresh(self._access, as_of)
 
     def rebuild(
         self,
@@ -293,26 +241,12 @@ class Lake:
         All silver tables with `source="bronze"`; otherwise a part of the buckets from the events:
         of some features, of some views, or of some keys and from a time on.
         """
-        time_asked = moment(since, "since") if since is not None else None
-        part_asked = wanted(source, features, views, keys, time_asked)
-        spark, opening = self._access.holder("rebuild"), self._access.opening
-        definition = self._access.the_pipeline()
-        if part_asked is None:
-            return from_bronze.rebuild_held(spark, opening, definition, on_batch)
-        return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
+        asked = (source, features, views, keys, since)
+        return writes.rebuild(self._access, *asked, on_step, on_batch)
 
     def maintain(
-        self, *, dry_run: bool = False, on_step: Callable[[maintenance.Done], None] = ignore
+        self, *, dry_run: bool = False, on_step: Callable[[Done], None] = ignore
     ) -> list[Facts]:
         """Keep the lake small and quick, changing no feature; return each step, its reason and what
         came of it. With `dry_run` only say what there is to do, which needs no `write`."""
-        if dry_run:
-            steps = maintenance.plan(self._access.reader(), self.clock)
-            return [{"table": s.table, "action": s.action, "reason": s.reason} for s in steps]
-        lake = self._access.writer("maintain")
-        planned = maintenance.plan(lake, self.clock)
-        return [vars(done) for done in maintenance.maintain(lake, planned, on_step)]
-
-    def _reading(self, view: str) -> tuple[catalog.Lake, FeatureView]:
-        definition = self._access.declaring(view)
-        return self._access.reader(definition), definition.view(view)
+        return writes.maintain(self._access, dry_run=dry_run, on_step=on_step)

@@ -1,0 +1,76 @@
+"""What changes an open lake; the functions behind the writing methods of `Lake`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tidemill.api import observed_run
+from tidemill.api.holding import Access
+from tidemill.api.moments import Moment, moment
+from tidemill.api.reads import Facts, of_view
+from tidemill.operations import maintenance
+from tidemill.operations import reconcile as reconciling
+from tidemill.operations.rebuild import from_bronze, part
+from tidemill.operations.rebuild.wanted import wanted
+from tidemill.operations.rebuild.work import Work
+from tidemill.pipeline import connection, on_demand
+from tidemill.pipeline.observer import Tell as OnBatch
+
+
+def run(access: Access, on_batch: OnBatch, port: int | None, host: str, *, once: bool) -> Facts:
+    """Run the pipeline, once or until it is stopped; return the totals."""
+    spark, definition = access.holder("run"), access.the_pipeline()
+    source = connection.checked_source(access.opening, definition, once=once)
+    pipeline = connection.held_pipeline(spark, access.opening, definition, source)
+    return observed_run.run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
+
+
+def refresh(access: Access, as_of: Moment | None) -> list[Facts]:
+    """Bring each view's gold to a time, the clock's by default."""
+    time_asked = moment(as_of, "as_of") if as_of is not None else None
+    return on_demand.refresh(access.writer("refresh"), access.opening.clock, time_asked)
+
+
+def reconcile(
+    access: Access, view: str, version: int | None, *, source: str, repair: bool
+) -> Facts:
+    """Return how many keys of gold differ from the recompute; only a repair writes."""
+    reconciling.check(source, version, repair)
+    lake, declared = of_view(access, view)
+    if repair:
+        lake = access.writer("reconcile")
+    named = access.named or lake.pipeline.pipeline
+    return reconciling.facts(lake, declared, named, version, source=source, repair=repair)
+
+
+def rebuild(
+    access: Access,
+    source: str | None,
+    features: Sequence[str],
+    views: Sequence[str],
+    keys: Sequence[Mapping[str, str]],
+    since: Moment | None,
+    on_step: Callable[[str], None],
+    on_batch: OnBatch,
+) -> Facts:
+    """Make tables again, all of silver or a part of the buckets; return the totals."""
+    time_asked = moment(since, "since") if since is not None else None
+    part_asked = wanted(source, features, views, keys, time_asked)
+    spark, opening = access.holder("rebuild"), access.opening
+    definition = access.the_pipeline()
+    if part_asked is None:
+        return from_bronze.rebuild_held(spark, opening, definition, on_batch)
+    return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
+
+
+def maintain(
+    access: Access, *, dry_run: bool, on_step: Callable[[maintenance.Done], None]
+) -> list[Facts]:
+    """Keep the lake small and quick; return each step, with `dry_run` each that is due."""
+    clock = access.opening.clock
+    if dry_run:
+        steps = maintenance.plan(access.reader(), clock)
+        return [{"table": s.table, "action": s.action, "reason": s.reason} for s in steps]
+    lake = access.writer("maintain")
+    planned = maintenance.plan(lake, clock)
+    return [vars(done) for done in maintenance.maintain(lake, planned, on_step)]
