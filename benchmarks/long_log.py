@@ -1,4 +1,4 @@
-"""What the files of a long log cost a tick, and what is left of that once upkeep has shortened it.
+"""What the files of a long log cost a tick, and what is left once maintenance has shortened it.
 
     empty lake ──► N commits more in the logs of buckets and gold, days old ──► load ──► ticks
         short      none of them
@@ -8,8 +8,8 @@
 The lakes take turns, tick by tick, in one process: a ratio is the median of the ratios of such
 turns, to the short one's. Gold is compared with DuckDB's count after each tick that counts. Then
 `tidemill_batches` gets a row per file, as many as a run appends in a day, and `<view>_current` is
-read with it and without, before and after upkeep has joined them. `--write` puts the table into
-docs/benchmarks.md.
+read with it and without, before and after maintenance has joined them. `--write` puts the table
+into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def main() -> None:
             fill_batches(lake)
             reads[f"{DAY:,} more, of today"] = read_current(lake)
             join_batches(lake)
-            reads["the same, after upkeep"] = read_current(lake)
+            reads["the same, after maintenance"] = read_current(lake)
     print(table := report(asked.files, seconds, logs, cleaning, reads))
     if asked.write:
         write(table, f"long log {asked.files}")

@@ -1,6 +1,6 @@
-"""What a recompute of 30 days costs by minutes, and by hours where upkeep has added them up.
+"""What a recompute of 30 days costs by minutes, and by hours where maintenance has added them up.
 
-    generated events ──append──► 31 days of minute buckets ──upkeep──► hours
+    generated events ──append──► 31 days of minute buckets ──maintenance──► hours
     both statements at one as_of ──► equal to DuckDB's count ──► seconds, rows and files read
 
 Every feature of every key, by either statement, is compared with DuckDB's count of the generated
@@ -164,14 +164,14 @@ def main() -> None:
         feature_step.append_batch(frame, 0, lake=lake)
         started = time.monotonic()
         rows = hour_buckets.bring_up(lake, lake.pipeline.views[0])
-        upkeep = time.monotonic() - started
+        seconds = time.monotonic() - started
         found = measure(lake, events, asked.repeats)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print("both are equal to DuckDB's count\n")
     table = report(found, asked.events, asked.keys, asked.repeats)
     table += (
-        f"\nThe first maintenance of these hours took {upkeep:.1f} s and wrote {rows:,} rows.\n"
+        f"\nThe first maintenance of these hours took {seconds:.1f} s and wrote {rows:,} rows.\n"
     )
     print(table)
     if asked.write:

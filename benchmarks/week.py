@@ -101,15 +101,15 @@ def events_of(plan: Plan, first: int, last: int) -> str:
 
 @dataclass
 class Week:
-    """The open lake, and what upkeep needs to know of the time, which `ages` keeps for a run that
-    is stopped."""
+    """The open lake, and what maintenance needs to know of the time, which `ages` keeps for a run
+    that is stopped."""
 
     lake: Lake
     plan: Plan
     recorder: runner.Recorder
     ages: Path
     seen: dict[str, int] = field(default_factory=dict)  # the minute of each file of the logs
-    took: float = 0.0  # seconds of the day so far, up to the last upkeep
+    took: float = 0.0  # seconds of the day so far, up to the last maintenance
     went_on: float = field(default_factory=time.time)
 
     def recall(self) -> None:
@@ -123,12 +123,12 @@ class Week:
         self.ages.write_text(json.dumps([self.seen, self.took]), encoding="utf-8")
 
     def tick(self, number: int) -> dict[str, Any]:
-        """Run the upkeep that is due, and one tick; return its record."""
+        """Run the maintenance that is due, and one tick; return its record."""
         minute = number * self.plan.step
         found: dict[str, Any] = {"tick": number, "at": iso(self.at(minute))}
         if number and minute % HOUR < self.plan.step:
-            self.recorder.record()  # upkeep comes after what the batches did is told, as in a run
-            found["upkeep"] = self.upkeep(minute)
+            self.recorder.record()  # as in a run, maintenance comes after the batches are recorded
+            found["upkeep"] = self.maintain(minute)
             found["disk"] = {name: on_disk(folder) for name, folder in self.folders()}
         spark = self.lake.spark
         rows = duckdb.sql(events_of(self.plan, number, number + 1)).to_arrow_table()
@@ -167,7 +167,7 @@ class Week:
             if ledger.newest_version(log) > 0:
                 yield log.parent.name, log.parent
 
-    def upkeep(self, minute: int) -> dict[str, float]:
+    def maintain(self, minute: int) -> dict[str, float]:
         """Maintain the lake as a run does between batches: vacuum and tidy once a day, the rest
         once an hour; return the seconds by action."""
         daily = minute % DAY < self.plan.step
@@ -282,10 +282,10 @@ def append(file: Any, record: Record) -> None:
 
 def line(record: Record, ticks: int) -> str:
     files = sum(table["files"] or 0 for table in record["tables"].values())
-    upkeep = f", upkeep {record['upkeep']['all']:.1f} s" if "upkeep" in record else ""
+    maintained = f", maintenance {record['upkeep']['all']:.1f} s" if "upkeep" in record else ""
     return (
         f"tick {record['tick'] + 1} of {ticks}: {record['seconds']:.2f} s, {record['mode']}, "
-        f"{files} files, {record['memory']} MiB{upkeep}"
+        f"{files} files, {record['memory']} MiB{maintained}"
     )
 
 
@@ -320,7 +320,7 @@ def total(name: str) -> Callable[[Record], float]:
 
 
 def kept(name: str) -> Callable[[Record], float | None]:
-    """Return what adds a number of the disk up; None for a tick without upkeep."""
+    """Return what adds a number of the disk up; None for a tick without maintenance."""
 
     def found(record: Record) -> float | None:
         if "disk" not in record:

@@ -1,4 +1,4 @@
--- horizon_by_hours: what horizon yields, with whole hours added up where upkeep has done so.
+-- horizon_by_hours: what horizon yields, with whole hours added up where maintenance has done so.
 -- grain:      one row per bucket row or hour row that a window needs
 -- input:      ${view}_buckets, and ${view}_hour_rows, the hours of one version, a temporary view;
 --             every condition is one that file statistics answer

@@ -48,7 +48,7 @@ FOLLOWED = {
     "Retention ran past": 1,
     "Gold differs": 2,
     "Gold differs / It was mended by itself": 1,
-    "Upkeep": 3,
+    "Maintenance": 3,
     "Interrupted rebuild": 1,
     "A part is wrong": 4,
 }
@@ -270,19 +270,19 @@ def mine(**words: str) -> None:
     shutil.copy(SHIPPED / "engagement.quality.yml", "mine.quality.yml")
 
 
-def test_upkeep(lake: Small, check: Check, spark: SparkSession) -> None:
+def test_maintenance(lake: Small, check: Check, spark: SparkSession) -> None:
     """And an expiry with a history that was too short, with a batch after it."""
-    follow("Upkeep", 0, 1)
+    follow("Maintenance", 0, 1)
     check(lake)
     mine(history="1d")
     short = TestLake(open_for_reading(spark, Place(lake.root), load("mine.yaml")), Clock(NOW))
     done = maintenance.maintain(short.lake, maintenance.plan(short.lake, short.clock, ["expire"]))
     assert {step.result for step in done} == {"removed what is before 2026-11-20T11:00:00Z"}
     lake = landed(lake, "3.jsonl", THIRD, "events")
-    counts = [call("query", line.split('"')[1]) for line in RECIPES["Upkeep"][2].commands[1:]]
+    counts = [call("query", line.split('"')[1]) for line in RECIPES["Maintenance"][2].commands[1:]]
     assert numbers(counts[0]) != numbers(counts[1]), "the counts say that something is missing"
     mine(history="400d")
-    *_, events, held = follow("Upkeep", 2)
+    *_, events, held = follow("Maintenance", 2)
     assert numbers(events) == numbers(held)
     check(lake)
 

@@ -94,9 +94,10 @@ else:
 
 
 class Maintenance(Declared):
-    """Upkeep between the batches of a continuous run: how often, and how long files that the newest
-    version of a table no longer names are kept, for readers of its history. Of a folder lake's log
-    `log` is kept, and what a query or a ledger needs of it; with null Delta cleans it by itself.
+    """Maintenance between the batches of a continuous run: how often, and how long files that the
+    newest version of a table no longer names are kept, for readers of its history. Of a folder
+    lake's log `log` is kept, and what a query or a ledger needs of it; with null Delta cleans it by
+    itself.
     """
 
     every: Duration = "1h"

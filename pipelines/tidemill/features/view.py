@@ -42,10 +42,10 @@ class FeatureView(Declaration):
     [T - w, T), exact at the `bucket`, which divides an hour; `history` is how long buckets are
     kept, where that is shorter than the pipeline's. `source` is the pipeline whose events the view
     reads, its own where None. `when_empty` says what becomes of a key whose every feature is empty:
-    `zero` keeps a row of empty values until upkeep removes it, `keep_empty` after it became empty;
-    `delete` removes the row at once. `on_overflow` says what becomes of a feature whose window
-    holds more than its type or capacity: `null` makes that value null and goes on, `stop` ends the
-    refresh.
+    `zero` keeps a row of empty values until maintenance removes it, `keep_empty` after it became
+    empty; `delete` removes the row at once. `on_overflow` says what becomes of a feature whose
+    window holds more than its type or capacity: `null` makes that value null and goes on, `stop`
+    ends the refresh.
     """
 
     @model_validator(mode="after")

@@ -72,7 +72,7 @@ class Show:
         self._batches += 1
 
     def done(self, step: Done) -> None:
-        """Print what a step of upkeep came to."""
+        """Print what a step of maintenance came to."""
         self.say(
             f"{step.action:<9} {step.table:<24} {step.reason}: {step.result}   ",
             (f"{step.seconds:.1f}s", "dim"),

@@ -3,7 +3,7 @@
     append to quarantine, events, buckets   {generation, batch, digest ...}           txn: batch
     append to hours                         {generation, batch, buckets, number ...}  txn: number
     MERGE into gold                         {generation, batch, as_of, refresh ...}   txn: refresh
-    upkeep of buckets, hours, gold          the same, and what it did: {upkeep}
+    maintenance of buckets, hours, gold     the same, and what it did: {upkeep}
     rebuild of a part of the buckets        {generation, batch, upkeep, rebuild}
 
 A ledger is the commit's user metadata, JSON. Commits without one that move no data (OPTIMIZE, ALTER
@@ -26,7 +26,7 @@ from tidemill.lake import times
 
 RECENT = 20
 _GONE = "the history of"
-UPKEEP = "upkeep"  # in a ledger: the commit is upkeep's, and what it did
+UPKEEP = "upkeep"  # in a ledger: the commit is maintenance's, and what it did
 REBUILD = (
     "rebuild"  # in a ledger: the commit changed rows that others had read, and by which rebuild
 )
@@ -190,8 +190,8 @@ def _ledger(text: str | None) -> Mapping[str, Any] | None:
 
 
 def appends(history: Iterable[Commit], generation: str | None = None) -> Iterator[Commit]:
-    """Return those commits that are appends of this generation, of any by default; upkeep, whose
-    ledger names a batch too, brought none."""
+    """Return those commits that are appends of this generation, of any by default; those of
+    maintenance, whose ledgers name a batch too, brought none."""
     return (
         c
         for c in history

@@ -20,7 +20,7 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.schema.table_properties import tell
 
 PROPERTY = "tidemill.expired_before"
-WORDS = "expired before "  # of upkeep's ledger, which all there is in a lake of version 0.1
+WORDS = "expired before "  # of maintenance's ledger, all there is in a lake of version 0.1
 
 
 def lost_since(

@@ -1,6 +1,6 @@
 """How Delta keeps the log of a folder's tables: properties of each table.
 
-    maintenance.log 6h      Delta removes nothing: upkeep does, and knows who reads what
+    maintenance.log 6h      Delta removes nothing: maintenance does, and knows who reads what
     maintenance.log null    Delta removes what is older than delta.logRetentionDuration
 
 A checkpoint every 30 commits, not 10: each is a pass over all files that the table has. What a user

@@ -147,7 +147,7 @@ class Staging:
         raise LedgerError(
             f"{TRIES} writes in a row lost against another writer",
             where=name,
-            expected="the same rebuild again, when upkeep has ended",
+            expected="the same rebuild again, when maintenance has ended",
         )
 
     def _put(self, name: str) -> int:

@@ -2,9 +2,9 @@
 
     buckets of batches (b0, b] ──by keys and hour──► <view>_hours    {batch, buckets, number ...}
 
-Upkeep appends them. A recompute takes them for whole hours, and minutes for the rest: the edges of
-each window, and every bucket that came since b. So a late row counts at once, and no hour is ever
-closed. A view has no hours until its first upkeep, and needs none.
+Maintenance appends them. A recompute takes them for whole hours, and minutes for the rest: the
+edges of each window, and every bucket that came since b. So a late row counts at once, and no hour
+is ever closed. A view has no hours until its first maintenance, and needs none.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def usable(lake: Lake, view: FeatureView, batch: int, buckets: Sequence[Commit])
 
 def frames(lake: Lake, view: FeatureView, hours: Hours) -> dict[str, DataFrame]:
     """Return the hours as they were found, by the name that `horizon_by_hours` reads them by: what
-    upkeep does meanwhile is not seen."""
+    maintenance does meanwhile is not seen."""
     reader = lake.spark.read.option("versionAsOf", hours.version)
     return {f"{view.name}_hour_rows": reader.table(tables.hours(view).name)}
 
