@@ -196,7 +196,7 @@ def test_a_catalog_s_log_is_left(aged: Aged, caplog: pytest.LogCaptureFixture) -
     with writing(aged) as pipeline, caplog.at_level(logging.INFO):
         lake = replace(pipeline.lake, place=Place(aged.root, "main", "default"))
         assert maintenance.plan(lake, Clock(), ("log",)) == []
-        assert log_retention.expired(lake, lake.tables()[0], {}) is None
+        assert log_retention.expired(lake, lake.tables.bronze, {}) is None
     assert "nothing is removed of it" in caplog.text and aged.files() == before
 
 
@@ -217,7 +217,7 @@ def test_what_only_the_log_said_is_said_before(aged: Aged, spark: SparkSession) 
     """A lake of version 0.1 that has expired buckets tells of it in a ledger alone."""
     with writing(aged) as pipeline:
         lake, view = pipeline.lake, pipeline.lake.pipeline.views[0]
-        expired_before.note(spark, view, at("20T00:00"))
+        expired_before.note(spark, "engagement_buckets", at("20T00:00"))
         said = properties(spark, "engagement_buckets")
         assert expired_before.PROPERTY in said
         name = f"'{expired_before.PROPERTY}'"
@@ -227,7 +227,7 @@ def test_what_only_the_log_said_is_said_before(aged: Aged, spark: SparkSession) 
             spark, {"generation": lake.generation, "batch": 0, ledger.UPKEEP: note}
         ):
             spark.sql("ALTER TABLE engagement_buckets SET TBLPROPERTIES ('noted' = 'there')")
-        assert log_retention.remove(lake, lake.tables()[3]) > 0
+        assert log_retention.remove(lake, lake.tables.of(view).buckets) > 0
         assert properties(spark, "engagement_buckets")[expired_before.PROPERTY] == note[-20:]
 
 

@@ -19,7 +19,6 @@ import oracle
 from lakes import NOW, Event, Lakes, TestLake, at
 from runs import Small, of_files, opened
 from tidemill.config.settings import Clock
-from tidemill.lake import tables
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import GoldState
 from tidemill.operations import maintenance
@@ -205,7 +204,7 @@ def test_vacuum_keeps_what_a_query_has_not_read(
     copytree(small.root, root)
     definition = of_files(small.input)
     with opened(root, definition) as pipeline:
-        lake, bronze = pipeline.lake, tables.bronze(definition)
+        lake, bronze = pipeline.lake, pipeline.lake.tables.bronze
         assert maintenance._needed(lake, bronze, "clean") == timedelta(0)
         version = lake.checkpoint("clean").read_to()
         assert version == ledger.commits(spark, bronze.name, 1)[0].version + 1

@@ -38,7 +38,7 @@ from tidemill.config.settings import Clock, iso
 from tidemill.features import FeatureView
 from tidemill.features.types import bytes_of
 from tidemill.features.windows import duration
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import ledger, writer
@@ -144,7 +144,7 @@ def row_of(lake: Lake, done: Sequence[Done]) -> BatchRow:
 
 def last(lake: Lake, action: str | None = None) -> datetime | None:
     """Return when upkeep, or one action of it, was last done; None for never."""
-    table = tables.batches().name
+    table = lake.tables.batches.name
     if lake.is_as_made(table):
         return None
     done = F.col("query") == "maintain"
@@ -176,7 +176,7 @@ def _hours(lake: Lake, view: FeatureView) -> Iterator[Step]:
     def run() -> str:
         return f"{_many(hour_buckets.bring_up(lake, view), 'row')} appended"
 
-    yield Step(tables.hours(view).name, "hours", reason, run)
+    yield Step(lake.tables.of(view).hours.name, "hours", reason, run)
 
 
 def _expire(lake: Lake, view: FeatureView) -> Iterator[Step]:
@@ -184,7 +184,7 @@ def _expire(lake: Lake, view: FeatureView) -> Iterator[Step]:
     if before is None:
         return
     history = lake.pipeline.history
-    for table in lake.known([tables.buckets(view), tables.hours(view)]):
+    for table in lake.known([lake.tables.of(view).buckets, lake.tables.of(view).hours]):
         (column,) = table.partitioned_by
         edge = _text(column, before)
         old = [value for value in _files(lake, table) if value < edge]
@@ -207,7 +207,7 @@ def _expired_before(lake: Lake, view: FeatureView) -> datetime | None:
 
 def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
     """Find what the stateful engine has merged into gold: it reads new arrivals alone."""
-    table, batch = tables.arrivals(view), lake.gold_state(view).batch
+    table, batch = lake.tables.of(view).arrivals, lake.gold_state(view).batch
     if lake.pipeline.engine != "stateful" or batch < 0:
         return
     rows = lake.spark.table(table.name).where(F.col("batch") < batch).count()
@@ -229,10 +229,9 @@ def _arrived(lake: Lake, view: FeatureView) -> Iterator[Step]:
 def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: datetime) -> str:
     """Delete whole partitions, in a commit that says so: no refresh takes it for another's."""
     limit = before.date() if column == "bucket_day" else before
-    if table.name == tables.buckets(view).name:
-        expired_before.note(
-            lake.spark, view, before
-        )  # first: dying here, it says too much, never too little
+    if table.name == lake.tables.of(view).buckets.name:
+        # first: dying here, it says too much, never too little
+        expired_before.note(lake.spark, table.name, before)
     ledger_fields = {
         "generation": lake.generation,
         "batch": silver.bucketed(lake, view).batch,
@@ -254,14 +253,14 @@ def _empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
 
     if rows:
         reason = f"{_many(rows, 'row')} empty for more than {view.keep_empty}"
-        yield Step(tables.features(view).name, "empty", reason, run)
+        yield Step(lake.tables.of(view).gold.name, "empty", reason, run)
 
 
 # -- files ---------------------------------------------------------------------------------------
 
 
 def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
-    for table in lake.tables():
+    for table in lake.existing_tables():
         if not table.partitioned_by:
             if "updated_at" in table.statistics:
                 yield from _cluster(lake, table)
@@ -269,7 +268,7 @@ def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
         (column,) = table.partitioned_by
         open_from = _text(column, clock.now())
         most = _most_bytes(lake, table)
-        may_stay_open = OPEN_FILES if table.name == tables.batches().name else math.inf
+        may_stay_open = OPEN_FILES if table.name == lake.tables.batches.name else math.inf
         crowded = {
             value: files
             for value, files in sorted(_files(lake, table, below=most and most // 2).items())
@@ -348,7 +347,7 @@ def _vacuum(lake: Lake, clock: Clock) -> Iterator[Step]:
     readers = log_retention.readers(lake)
     declared = lake.pipeline.maintenance
     retention = duration(declared.retention) if declared else LEAST_RETENTION
-    for table in lake.tables():
+    for table in lake.existing_tables():
         kept, why = retention, "the retention"
         for query in readers.get(table.name, ()):
             needed = _needed(lake, table, query)
@@ -380,7 +379,7 @@ def _log(lake: Lake, clock: Clock) -> Iterator[Step]:
     if log_retention.retention(lake) is None:
         return
     recorded = batch_log.recorded(lake)
-    for table in lake.tables():
+    for table in lake.existing_tables():
         if old := log_retention.expired(lake, table, recorded):
             files = _many(len(old.files), "file")
             reason = f"{files} of the log before version {old.first} ({old.need.reason})"

@@ -17,45 +17,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tidemill.errors import LakeError
-from tidemill.lake import catalog as lakes
 from tidemill.lake import lock
 from tidemill.lake.catalog import Lake
-from tidemill.lake.schema import creation
-from tidemill.lake.tables import Column, Table
+from tidemill.lake.schema import creation, verification
 from tidemill.quality.validation_run import Check
 
 FOLDER = "_quality"  # in a lake's folder: the lock, and the docs where no other place is named
 RUNS = 20  # that the usual number of events is told by
 
 
-def table() -> Table:
-    """Return the table of results; one for all pipelines of a lake."""
-    return Table(
-        "tidemill_quality",
-        "What each run of `tidemill quality` expected and found",
-        (
-            Column("run", "STRING", "the run's id", False),
-            Column("pipeline", "STRING", "the pipeline", False),
-            Column("at", "TIMESTAMP", "when the run began", False),
-            Column("table_name", "STRING", "the table, or the pipeline as a whole", False),
-            Column("check_name", "STRING", "the reason or the check's name", False),
-            Column("ok", "BOOLEAN", "whether it was as expected", False),
-            Column("expected", "STRING", "what was expected", False),
-            Column("found", "STRING", "what was found", False),
-            Column("value", "DOUBLE", "the number found, of a check of one number"),
-            Column("unexpected", "BIGINT", "how many rows were not as expected", False),
-            Column("examples", "STRING", "keys of some of them, JSON", False),
-            Column("date", "DATE", "the day of the run", False),
-        ),
-        ("date",),
-        ("at",),
-        generational=False,
-    )
-
-
 def earlier(lake: Lake, check: str) -> list[float]:
     """Return the numbers that the newest runs found for a check of the whole pipeline."""
-    name = table().name
+    name = lake.tables.quality.name
     if not lake.spark.catalog.tableExists(name):
         return []
     _refuse_other(lake)
@@ -70,12 +43,9 @@ def earlier(lake: Lake, check: str) -> list[float]:
 
 def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: float) -> None:
     """Append what a run found, in one commit."""
-    declared = table()
+    declared = lake.tables.quality
     with _alone(lake, wait):
-        if not lake.has(declared.name):
-            creation.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
-        elif not lake.spark.catalog.tableExists(declared.name):  # another gate has just made it
-            lakes.register(lake.spark, lake.place)
+        creation.ensure(lake, declared)
         schema: StructType = lake.spark.table(declared.name).schema
         rows = [_row(lake, run, at, check) for check in checks]
         frame = lake.spark.createDataFrame(rows, schema).coalesce(1)
@@ -102,10 +72,10 @@ def _alone(lake: Lake, wait: float) -> Iterator[None]:
 
 
 def _refuse_other(lake: Lake) -> None:
-    if difference := creation.difference(lake.spark, table()):
+    if difference := verification.difference(lake.spark, lake.tables.quality):
         raise LakeError(
             f"is not as this version makes it: {difference}",
-            where=table().name,
+            where=lake.tables.quality.name,
             expected="the table of `tidemill quality`; rename or drop the other",
         )
 

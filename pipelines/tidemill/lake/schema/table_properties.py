@@ -8,6 +8,10 @@ from pyspark.sql import SparkSession
 
 from tidemill.lake.parameters import quoted
 
+FORMAT_VERSION = "tidemill.format"
+GENERATION = "tidemill.generation"
+OWNER = "tidemill.pipeline"
+
 
 def properties(spark: SparkSession, name: str) -> dict[str, str]:
     """Return a table's properties."""

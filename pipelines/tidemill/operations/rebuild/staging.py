@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import iso
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
@@ -62,7 +61,7 @@ def read_so_far(lake: Lake, view: FeatureView) -> Read | None:
     if version is None:
         return None
     newest = backfill_rows.newest_event_batch(lake)
-    name = tables.events(lake.pipeline).name
+    name = lake.tables.events.name
     commits = lake.commits(name)
     missing = commits[-1].version - version
     if missing > 0:
@@ -125,7 +124,7 @@ class Staging:
         batches before: the commit is then its newest append, as far as a ledger is concerned.
         LedgerError when other writers always came first.
         """
-        name, read = tables.buckets(self.view).name, self.progress[0]
+        name, read = self.lake.tables.of(self.view).buckets.name, self.progress[0]
         staged = self.lake.spark.table(self.table.name)
         ledger_fields = {
             "generation": self.lake.generation,
@@ -160,7 +159,7 @@ class Staging:
         drop(self.lake, self.table.name)
 
     def _events(self, after: int, to: int) -> DataFrame:
-        events = self.lake.spark.table(tables.events(self.lake.pipeline).name)
+        events = self.lake.spark.table(self.lake.tables.events.name)
         return events.where((F.col("batch") > after) & (F.col("batch") <= to))
 
     def _scope(self, first: datetime, length: Any = None) -> str:
@@ -197,7 +196,7 @@ def begin(
         else:
             drop(lake, staging["table"])
     state = known or _created(lake, view, spec, read)
-    table = replace(tables.buckets(view), name=state["table"])
+    table = replace(lake.tables.of(view).buckets, name=state["table"])
     begun = Read(state["batch"], state["events"])
     return Staging(lake, view, table, state["id"], begun, keys, since)
 
@@ -212,10 +211,10 @@ def _created(lake: Lake, view: FeatureView, spec: str, read: Read) -> dict[str, 
         "generation": lake.generation,
         **vars(read),
     }
-    buckets = tables.buckets(view)
+    buckets = lake.tables.of(view).buckets
     properties = {**buckets.properties, interrupted_rebuilds.STATE: json.dumps(state)}
     table = replace(buckets, name=state["table"], properties=properties)
-    creation.create(lake.spark, lake.place, lake.pipeline, table, lake.generation)
+    creation.create(lake, table)
     return state
 
 

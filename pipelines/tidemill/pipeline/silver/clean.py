@@ -26,13 +26,14 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import iso
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.append import Appended, append, digest, digest_of_all, other_rows
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
+from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver import lateness, replays, validation
 
@@ -79,8 +80,8 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
 
 def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
     """Return the judged rows without what only quarantine keeps, where a row is not refused."""
-    kept = tables.events(lake.pipeline).column_names
-    only = [c.name for c in tables.bronze(lake.pipeline).columns if c.name not in kept]
+    kept = lake.tables.events.column_names
+    only = [c.name for c in lake.tables.bronze.columns if c.name not in kept]
     refused = F.size("reasons") > 0
     return judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
 
@@ -92,7 +93,7 @@ def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
     with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
     by_reasons = with_batch.groupBy("reasons").agg(
         F.count("*").alias("records"),
-        digest(tables.quarantine(lake.pipeline), "size(reasons) > 0").alias("digest"),
+        digest(lake.tables.quarantine, "size(reasons) > 0").alias("digest"),
         F.collect_set(F.unix_seconds(hour)).alias("hours"),
     )
     return _Read.of(by_reasons.coalesce(1).collect())
@@ -132,7 +133,7 @@ def _hour(event_time: str) -> Column:
 
 def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> DataFrame:
     """Return the batch's valid events in the events table's columns, and `duplicate`, a flag."""
-    table, event_time = tables.events(lake.pipeline), lake.pipeline.events.event_time
+    table, event_time = lake.tables.events, lake.pipeline.events.event_time
     has_id = F.col(validation.EVENT_ID).isNotNull()
     # An event without an id is like no other: by its record_id it is alone in its place. By null
     # and a time that many share, one task would sort all of them.
@@ -162,7 +163,7 @@ def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> Da
 def _write_clean(
     judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
 ) -> Cleaned:
-    quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
+    quarantine, events = lake.tables.quarantine, lake.tables.events
     totals = valid.agg(
         F.count_if(~F.col("duplicate")).alias("accepted"),
         F.count_if("duplicate").alias("duplicates"),
@@ -203,7 +204,7 @@ def _check_sum(result: Cleaned, batch_id: int, table: str) -> None:
         )
 
 
-def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: tables.Table) -> None:
+def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: Table) -> None:
     """Refuse a batch whose events stand already, but beside another number of other records."""
     then = {name: stands.ledger[name] for name in vars(result)}
     if then != vars(result):
@@ -231,13 +232,13 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    table, before = tables.buckets(view), bucketed(lake, view)
+    table, before = lake.tables.of(view).buckets, bucketed(lake, view)
     with ExitStack() as kept:
         rows = kept.enter_context(cached(_buckets(batch, batch_id, view)))
-        fields, overflowed = _told_of_buckets(rows, view, before)
+        fields, overflowed = _told_of_buckets(rows, table, view, before)
         if overflowed:
             rows = kept.enter_context(cached(_apart(rows, batch, batch_id, view)))
-            fields, _ = _told_of_buckets(rows, view, before)
+            fields, _ = _told_of_buckets(rows, table, view, before)
         reach("feature.buckets_computed")
         if not fields["events"]:
             return replace(before, seconds=time.monotonic() - started)
@@ -287,7 +288,7 @@ def _apart(rows: DataFrame, events: DataFrame, batch_id: int, view: FeatureView)
 
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     """Return what the bucket table says it holds; from its rows when its log says nothing."""
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     commits = lake.commits(name)
     newest = ledger.newest_append(lake, name, lake.generation, commits)
     if newest is not None and newest.ledger is not None:
@@ -297,18 +298,18 @@ def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     return Bucketed(-1 if row[0] is None else row[0], of_epoch(row[1]), commits, newest)
 
 
-def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
+def _newest(lake: Lake, table: Table) -> ledger.Commit | None:
     return ledger.newest_append(lake, table.name, lake.generation)
 
 
 def _told_of_buckets(
-    rows: DataFrame, view: FeatureView, before: Bucketed
+    rows: DataFrame, table: Table, view: FeatureView, before: Bucketed
 ) -> tuple[dict[str, Any], int]:
     """Return the ledger of bucket rows, and how many of them hold a sum that does not fit."""
     row: Row = rows.agg(
         F.coalesce(F.sum("__events"), F.lit(0)).alias("events"),
         F.count("*").alias("buckets"),
-        digest(tables.buckets(view)).alias("digest"),
+        digest(table).alias("digest"),
         _epoch(F.max("bucket_start")).alias("newest"),
         F.count_if(F.expr(broken(view) or "FALSE")).alias("overflowed"),
     ).collect()[0]
