@@ -22,7 +22,7 @@ from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.commits import ledger, writer
-from tidemill.lake.schema import expired_before
+from tidemill.lake.schema import creation, expired_before
 from tidemill.lake.schema.log_properties import CLEANING, EVERY, INTERVAL
 from tidemill.lake.schema.table_properties import properties
 from tidemill.operations import log_retention, maintenance
@@ -135,6 +135,23 @@ def test_the_log_is_cut_where_the_slowest_reader_stands(aged: Aged, spark: Spark
             assert re.fullmatch(r"\d+ files removed", done[table])
             assert not [n for n in os.listdir(aged.log(table)) if older(n, needed[table])]
         assert shorten(pipeline) == {}, "nothing more to do"
+
+
+def test_a_log_that_nobody_follows_is_cut_at_its_newest_version(
+    aged: Aged, spark: SparkSession
+) -> None:
+    with writing(aged) as pipeline:
+        replays = pipeline.lake.tables.replays
+        creation.ensure(pipeline.lake, replays)
+        spark.sql(f"ALTER TABLE {replays.name} SET TBLPROPERTIES ('{INTERVAL}' = '1')")
+        for number in range(3):
+            row = f"'r{number}', 'replay:r{number}', current_timestamp(), DATE'2026-11-20'"
+            spark.sql(f"INSERT INTO {replays.name} VALUES ({row})")
+        newest = aged.versions(replays.name)[-1]
+        age(aged.root)
+        assert re.fullmatch(r"\d+ files removed", shorten(pipeline)[replays.name])
+        assert aged.versions(replays.name) == [newest]
+        assert spark.table(replays.name).count() == 3
 
 
 def newest_ledger(aged: Aged, table: str) -> int:

@@ -85,7 +85,7 @@ def test_an_older_version_and_the_change_feed(lake: TestLake) -> None:
 
 
 def test_gold_after_upkeep(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "GOLD_FILES", 0)
+    monkeypatch.setattr(maintenance, "UNPARTITIONED_FILES", 0)
     lakes.register(lake.spark, lake.lake.place)
     before, version = by_spark(lake), DeltaTable(path(lake)).version()
     done = maintenance.maintain(lake.lake, maintenance.plan(lake.lake, Clock(NOW)))

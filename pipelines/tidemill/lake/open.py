@@ -77,9 +77,10 @@ def open_for_writing(
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(spark, pipeline)
     for table in lake.existing_tables() if place.folder else []:
-        log_properties.settle(
-            lake, table, said.get(table.name) or evolution.properties(spark, table.name)
-        )
+        if table != lake.tables.quality:  # the gate may write to it now, and makes it settled
+            log_properties.settle(
+                lake, table, said.get(table.name) or evolution.properties(spark, table.name)
+            )
     for view in pipeline.views:
         _settle(lake, view, filled_from)
     make_views(spark, pipeline, newest_days(lake, pipeline))

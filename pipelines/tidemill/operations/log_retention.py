@@ -172,7 +172,7 @@ def _of_reader(lake: Lake, table: Table) -> Iterator[Need]:
 def _newest_told(lake: Lake, table: Table) -> Commit | None:
     """Return the oldest of those commits by which a table says how far it is: its newest ledger,
     its generation's newest append, and land's newest batch."""
-    if table.name == lake.tables.batches.name:
+    if table in (*lake.tables.shared, lake.tables.replays):
         return None
     if table.name == lake.tables.bronze.name:
         return _newest(lake, table, lambda commit: commit.operation == STREAMED)

@@ -4,7 +4,8 @@
     expire     removes buckets and hours older than the pipeline's history,
                and arrivals that the state has read                                buckets ...
     empty      removes rows that have been empty for longer than keep_empty        gold
-    optimize   makes few files of many, where a partition is closed; orders gold   every table
+    optimize   makes few files of many, where a partition is closed; orders gold,
+               and replays                                                         every table
     vacuum     removes files that no version within the retention names            every table
     log        removes what nobody reads of a folder's log                         every table
     tidy       removes what a killed process left half-written                     checkpoints
@@ -35,10 +36,11 @@ from tidemill.config import dataflow
 from tidemill.config.dataflow import Query
 from tidemill.config.pipeline_file import LEAST_RETENTION
 from tidemill.config.settings import Clock, iso
+from tidemill.errors import LockedError
 from tidemill.features import FeatureView
 from tidemill.features.types import bytes_of
 from tidemill.features.windows import duration
-from tidemill.lake import times
+from tidemill.lake import lock, times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import ledger, writer
@@ -57,8 +59,8 @@ log = logging.getLogger(__name__)
 ACTIONS = ("hours", "expire", "empty", "optimize", "vacuum", "log", "tidy")
 OFTEN = ("hours", "expire", "empty", "optimize", "log")  # the others once a day
 FILES = 4  # a closed partition may have so many files
-GOLD_FILES = 16
-CLUSTERED = "tidemill.clustered_files"  # a property of gold: files after its last OPTIMIZE
+UNPARTITIONED_FILES = 16  # of gold, and of replays
+CLUSTERED = "tidemill.clustered_files"  # a property of these: files after the last OPTIMIZE
 OPEN_FILES = 16  # the day of tidemill_batches that is not over, to which a run appends each minute
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _SAFELY = timedelta(hours=1)  # added to what a stream still needs
@@ -127,10 +129,12 @@ def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) 
 def _run(step: Step) -> str:
     try:
         return step.run()
+    except LockedError as error:
+        log.info("%s %s: %s", step.action, step.table, error)
     except PySparkException as error:
         if not merge.lost_race(error):
             raise
-        return "another write came first; left for the next time"
+    return "another write came first; left for the next time"
 
 
 def row_of(lake: Lake, done: Sequence[Done]) -> BatchRow:
@@ -262,7 +266,7 @@ def _empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
 def _optimize(lake: Lake, clock: Clock) -> Iterator[Step]:
     for table in lake.existing_tables():
         if not table.partitioned_by:
-            if "updated_at" in table.statistics:
+            if table.sorted_by:
                 yield from _cluster(lake, table)
             continue
         (column,) = table.partitioned_by
@@ -285,7 +289,7 @@ def _compact(lake: Lake, table: Table, crowded: Iterable[str]) -> str:
     (column,) = table.partitioned_by
     values = ", ".join(f"'{value}'" for value in crowded)
     order = f" ZORDER BY ({table.sorted_by})" if table.sorted_by else ""
-    with _files_of(lake, _most_bytes(lake, table)):
+    with _beside_gate(lake, table), _files_of(lake, _most_bytes(lake, table)):
         return _optimized(lake, f"OPTIMIZE {table.name} WHERE {column} IN ({values}){order}")
 
 
@@ -309,22 +313,23 @@ def _files_of(lake: Lake, most: int | None) -> Iterator[None]:
 
 
 def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
-    """Put rows of gold that changed at the same time into the same files: a MERGE writes files
-    again, and those of keys that are never seen again then stay as they are.
+    """Order a table without partitions: rows of gold that changed at the same time, replays of the
+    same day, come into the same files. A MERGE writes files of gold again, and those of keys that
+    are never seen again then stay as they are; clean reads replays by their day.
 
-    All of gold is written for it, so a gold of many files waits until it has twice as many as the
-    last time left, which the table says.
+    All of the table is written for it, so a table of many files waits until it has twice as many as
+    the last time left, which its property says.
     """
     files = _file_count(lake, table)
-    left = _clustered_files(lake, table) if files > GOLD_FILES else 0
+    left = _clustered_files(lake, table) if files > UNPARTITIONED_FILES else 0
 
     def run() -> str:
-        became = _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY (updated_at)")
+        became = _optimized(lake, f"OPTIMIZE {table.name} ZORDER BY ({table.sorted_by})")
         if (after := _file_count(lake, table)) != left:
             table_properties.tell(lake.spark, table.name, {CLUSTERED: str(after)})
         return became
 
-    if files > max(GOLD_FILES, 2 * left):
+    if files > max(UNPARTITIONED_FILES, 2 * left):
         yield Step(table.name, "optimize", f"{files:,} files", run)
 
 
@@ -371,8 +376,20 @@ def _needed(lake: Lake, table: Table, query: Query) -> timedelta:
 
 def _remove_files(lake: Lake, table: Table, kept: timedelta) -> str:
     hours = math.ceil(kept.total_seconds() / 3600)
-    lake.spark.sql(f"VACUUM {table.name} RETAIN {hours} HOURS")
+    with _beside_gate(lake, table):
+        lake.spark.sql(f"VACUUM {table.name} RETAIN {hours} HOURS")
     return "done"
+
+
+@contextmanager
+def _beside_gate(lake: Lake, table: Table) -> Iterator[None]:
+    """Hold the gate's results where the table is theirs: the gate writes them without the lake's
+    lock. LockedError where it does so now."""
+    if table != lake.tables.quality:
+        yield
+        return
+    with lock.hold_gate(lake.place, f"tidemill maintain {lake.pipeline.pipeline}", wait=0):
+        yield
 
 
 def _log(lake: Lake, clock: Clock) -> Iterator[Step]:

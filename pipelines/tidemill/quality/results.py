@@ -7,10 +7,8 @@ writes: it reads the pipeline's tables as any reader does, beside a run that goe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -22,7 +20,6 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.schema import creation, verification
 from tidemill.quality.validation_run import Check
 
-FOLDER = "_quality"  # in a lake's folder: the lock, and the docs where no other place is named
 RUNS = 20  # that the usual number of events is told by
 
 
@@ -44,31 +41,12 @@ def earlier(lake: Lake, check: str) -> list[float]:
 def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: float) -> None:
     """Append what a run found, in one commit."""
     declared = lake.tables.quality
-    with _alone(lake, wait):
+    with lock.hold_gate(lake.place, f"tidemill quality {lake.pipeline.pipeline}", wait):
         creation.ensure(lake, declared)
         schema: StructType = lake.spark.table(declared.name).schema
         rows = [_row(lake, run, at, check) for check in checks]
         frame = lake.spark.createDataFrame(rows, schema).coalesce(1)
         frame.write.format("delta").mode("append").saveAsTable(declared.name)
-
-
-def folder(lake: Lake) -> Path | None:
-    """Return the gate's own folder in a lake's folder; None for a catalog."""
-    root = lake.place.folder
-    return root and root / FOLDER
-
-
-@contextmanager
-def _alone(lake: Lake, wait: float) -> Iterator[None]:
-    """Let one gate write at a time; a catalog needs no lock."""
-    own = folder(lake)
-    if own is None:
-        yield
-        return
-    own.mkdir(exist_ok=True)
-    with lock.hold(own, f"tidemill quality {lake.pipeline.pipeline}", wait) as held:
-        held.name_holder()
-        yield
 
 
 def _refuse_other(lake: Lake) -> None:

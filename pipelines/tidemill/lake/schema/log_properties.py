@@ -35,10 +35,9 @@ def declared(place: Place, pipeline: PipelineDefinition) -> dict[str, str]:
 
 def settle(lake: Lake, table: Table, said: Mapping[str, str]) -> None:
     """Give a table of an earlier version, or of another declaration, its properties; `said` are
-    those that it has. What all pipelines share is cleaned by any of them: there, the cleaning stays
-    off for good."""
+    those that it has. One table is of all pipelines: there, the cleaning stays off for good."""
     wanted = declared(lake.place, lake.pipeline)
-    if table in lake.tables.shared and wanted.get(CLEANING) == "true":
+    if table == lake.tables.batches and wanted.get(CLEANING) == "true":
         del wanted[CLEANING]
     before = {CLEANING: "true", **said}
     missing = {

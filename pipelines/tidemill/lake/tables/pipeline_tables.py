@@ -152,4 +152,5 @@ def _replays(pipeline: PipelineDefinition) -> Table:
         (),
         ("replayed_at", "ingest_date"),
         generational=False,
+        sorted_by="ingest_date",
     )

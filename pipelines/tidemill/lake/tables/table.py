@@ -32,6 +32,7 @@ class Table:
     """A Delta table as declared; `generational` ones are made again by a rebuild.
 
     The rows of a file are in the order of `sorted_by`: who reads minutes skips the rest of an hour.
+    OPTIMIZE keeps that order, and orders by it a table that has no partitions.
     """
 
     name: str

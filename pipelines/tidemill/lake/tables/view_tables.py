@@ -126,6 +126,7 @@ def _gold(view: FeatureView) -> Table:
             "delta.enableDeletionVectors": "false",
         },
         primary_key=tuple(view.keys),
+        sorted_by="updated_at",
     )
 
 
