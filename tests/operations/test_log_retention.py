@@ -25,7 +25,8 @@ from tidemill.lake.commits import ledger, writer
 from tidemill.lake.schema import creation, expired_before
 from tidemill.lake.schema.log_properties import CLEANING, EVERY, INTERVAL
 from tidemill.lake.schema.table_properties import properties
-from tidemill.operations import log_retention, maintenance
+from tidemill.operations import maintenance
+from tidemill.operations.maintenance import compaction, log_retention
 from tidemill.pipeline import batch_log, runner
 from tidemill.pipeline.queries import Pipeline
 
@@ -299,7 +300,7 @@ def test_status_finds_what_was_recorded_days_ago(lakes: Lakes) -> None:
 
 def test_the_open_day_is_joined(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run appends each minute: 1,440 files a day, which every reader would open."""
-    monkeypatch.setattr(maintenance, "OPEN_FILES", 2)
+    monkeypatch.setattr(compaction, "OPEN_FILES", 2)
     lake = lakes.new()
     now = datetime.now(timezone.utc)
     for version in range(3):

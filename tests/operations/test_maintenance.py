@@ -25,7 +25,7 @@ from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import GoldState
 from tidemill.lake.schema import creation
 from tidemill.operations import maintenance
-from tidemill.operations.maintenance import OFTEN, Step
+from tidemill.operations.maintenance import OFTEN, Step, compaction, vacuum
 from tidemill.pipeline import batch_log, on_demand
 
 
@@ -68,7 +68,7 @@ BATCHES = [
 @pytest.fixture(autouse=True)
 def one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """A closed partition may have a single file here."""
-    monkeypatch.setattr(maintenance, "FILES", 1)
+    monkeypatch.setattr(compaction, "FILES", 1)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_a_step_that_loses_against_a_batch_is_left(lake: TestLake) -> None:
 def test_gold_of_many_files_is_ordered_by_change(
     lake: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "UNPARTITIONED_FILES", 1)
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 1)
     before = lake.gold()
     rows = lake.spark.table("engagement_features").repartition(3)
     told = {name: value for name, value in lake.ledgers()[0].items() if name != "version"}
@@ -191,7 +191,7 @@ def test_gold_of_many_files_is_ordered_by_change(
     assert files > 1
     assert run(lake, "optimize")["optimize", "engagement_features"] == f"{files} files became 1"
     assert lake.gold() == before
-    monkeypatch.setattr(maintenance, "UNPARTITIONED_FILES", 0)
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 0)
     assert not plan(lake, "optimize"), "one file is as many as the last time left"
     lake.feed([view_at("12:01", "q")])
     assert lake.ledgers()[0]["mode"] == "incremental" and lake.different() == 0
@@ -215,7 +215,7 @@ def with_two_files(lake: TestLake) -> None:
 def test_tables_that_are_made_when_first_needed_are_maintained(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "UNPARTITIONED_FILES", 1)
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 1)
     lake = lakes.new()
     assert not plan(lake, "optimize"), "they are not there yet"
     with_two_files(lake)
@@ -252,13 +252,13 @@ def test_vacuum_keeps_what_a_query_has_not_read(
     definition = of_files(small.input)
     with opened(root, definition) as pipeline:
         lake, bronze = pipeline.lake, pipeline.lake.tables.bronze
-        assert maintenance._needed(lake, bronze, dataflow.by_checkpoint("clean")) == timedelta(0)
+        assert vacuum.needed_age(lake, bronze, dataflow.by_checkpoint("clean")) == timedelta(0)
         version = lake.checkpoint("clean").read_to()
         assert version == ledger.commits(spark, bronze.name, 1)[0].version + 1
         spark.table(bronze.name).limit(1).write.format("delta").mode("append").saveAsTable(
             bronze.name
         )
-        needed = maintenance._needed(lake, bronze, dataflow.by_checkpoint("clean"))
+        needed = vacuum.needed_age(lake, bronze, dataflow.by_checkpoint("clean"))
         assert timedelta(hours=1) <= needed < timedelta(hours=2)
         steps = maintenance.plan(lake, Clock(NOW), ("vacuum",))
         assert len(steps) == 6 and "last 7 days" in steps[0].reason

@@ -16,7 +16,7 @@ from tidemill.errors import CheckpointError, QueryError
 from tidemill.lake import discovery
 from tidemill.monitoring import status
 from tidemill.monitoring.status import Watched
-from tidemill.operations import log_retention
+from tidemill.operations.maintenance import log_retention
 from tidemill.pipeline import batch_log, runner
 from tidemill.pipeline.failures import explained
 

@@ -21,10 +21,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 from tidemill.config import dataflow
 from tidemill.config.dataflow import Query
+from tidemill.config.settings import Clock
 from tidemill.features import FeatureView
 from tidemill.features.windows import duration
 from tidemill.lake.batches import Versions
@@ -35,6 +37,7 @@ from tidemill.lake.integrity.progress import STREAMED
 from tidemill.lake.schema import expired_before
 from tidemill.lake.schema.table_properties import properties
 from tidemill.lake.tables import Table
+from tidemill.operations.maintenance.step import Step, many
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import hour_buckets
 
@@ -61,6 +64,22 @@ class Expired:
     files: tuple[Path, ...]
     first: int
     need: Need
+
+
+def shorten(lake: Lake, clock: Clock) -> Iterator[Step]:
+    """Yield a step for each table of whose log something can be removed."""
+    if retention(lake) is None:
+        return
+    recorded = batch_log.recorded(lake)
+    for table in lake.existing_tables():
+        if old := expired(lake, table, recorded):
+            files = many(len(old.files), "file")
+            reason = f"{files} of the log before version {old.first} ({old.need.reason})"
+            yield Step(table.name, "log", reason, partial(_shorten_log, lake, table))
+
+
+def _shorten_log(lake: Lake, table: Table) -> str:
+    return f"{many(remove(lake, table), 'file')} removed"
 
 
 def retention(lake: Lake) -> timedelta | None:
