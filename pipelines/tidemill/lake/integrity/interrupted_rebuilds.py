@@ -26,7 +26,7 @@ from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
-from tidemill.lake.schema import evolution
+from tidemill.lake.schema import evolution, table_properties
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
         ledger.REBUILD: recorded.get("id", ""),
     }
     with writer.carrying(lake.spark, fields):
-        lake.spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{STATE}')")
+        table_properties.delete(lake.spark, name, STATE)
 
 
 def from_bronze(lake: Lake) -> bool:

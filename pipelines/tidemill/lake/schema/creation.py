@@ -1,7 +1,8 @@
-"""Tables made as they are declared: where they are missing, or again and empty."""
+"""Tables made as they are declared, where they are missing or again and empty; and removed."""
 
 from __future__ import annotations
 
+import shutil
 import uuid
 
 from pyspark.errors import PySparkException
@@ -51,3 +52,15 @@ def conform(lake: Lake, table: Table) -> None:
     exists = lake.spark.catalog.tableExists(table.name)
     if not exists or difference(lake.spark, table):
         create(lake, table, replace=exists)
+
+
+def drop(lake: Lake, name: str) -> None:
+    """Remove a table, with its files where the lake is a folder; its log goes first, by one rename,
+    as half a log would still be registered as a table."""
+    lake.spark.sql(f"DROP TABLE IF EXISTS {name}")
+    if lake.place.folder is None:
+        return
+    folder = lake.place.folder / name
+    if (folder / "_delta_log").exists():
+        (folder / "_delta_log").rename(folder / "_dropped_log")
+    shutil.rmtree(folder, ignore_errors=True)

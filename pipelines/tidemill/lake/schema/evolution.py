@@ -17,7 +17,7 @@ A partial that no feature needs any more is let go: its column stays, empty from
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -36,7 +36,7 @@ from tidemill.lake.provenance import DECLARED, GRAIN, PARTIALS, VERSION, grain, 
 from tidemill.lake.schema import accepted_values, expired_before
 from tidemill.lake.schema.table_properties import properties as properties
 from tidemill.lake.schema.table_properties import tell as tell
-from tidemill.lake.tables import Table
+from tidemill.lake.tables import Column, Table
 
 Kind = Literal["none", "gold", "since", "features", "views", "bronze"]
 
@@ -87,6 +87,14 @@ def add_columns(spark: SparkSession, table: Table) -> None:
         after = [column.name]
     if added:
         spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")
+
+
+def append_columns(spark: SparkSession, name: str, columns: Sequence[Column]) -> None:
+    """Add columns, null in every row, at the end of a table, in one commit; none makes no
+    commit."""
+    if columns:
+        listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in columns)
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
 
 
 def allow_nulls(spark: SparkSession, table: Table) -> None:

@@ -27,7 +27,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.parameters import literal, quoted
-from tidemill.lake.schema import creation, evolution
+from tidemill.lake.schema import creation, evolution, table_properties
 from tidemill.pipeline.silver import clean as silver
 
 DAY = timedelta(days=1)
@@ -40,9 +40,7 @@ def make_room(lake: Lake, view: FeatureView, partials: Sequence[str], rebuild: s
     columns = {field.name for field in lake.spark.table(name).schema}
     declared = {column.name: column for column in lake.tables.of(view).buckets.columns}
     new = [declared[partial] for partial in partials if partial not in columns]
-    if new:
-        listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in new)
-        lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
+    evolution.append_columns(lake.spark, name, new)
     old = [partial for partial in partials if partial in columns]
     if old:
         ledger_fields = {
@@ -164,11 +162,4 @@ def end(lake: Lake, view: FeatureView) -> None:
     name = lake.tables.of(view).buckets.name
     said = evolution.properties(lake.spark, name)
     evolution.hold(lake.spark, name, view, said, {interrupted_rebuilds.STATE: ""})
-    forget(lake, name)
-
-
-def forget(lake: Lake, name: str) -> None:
-    """Drop what the bucket table says of a rebuild."""
-    lake.spark.sql(
-        f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{interrupted_rebuilds.STATE}')"
-    )
+    table_properties.delete(lake.spark, name, interrupted_rebuilds.STATE)

@@ -13,7 +13,6 @@ staging began is staged last, as rows of the newest batch.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -156,7 +155,7 @@ class Staging:
 
     def drop(self) -> None:
         """Remove the staging table."""
-        drop(self.lake, self.table.name)
+        creation.drop(self.lake, self.table.name)
 
     def _events(self, after: int, to: int) -> DataFrame:
         events = self.lake.spark.table(self.lake.tables.events.name)
@@ -194,7 +193,7 @@ def begin(
         if same and not known:
             known = staging
         else:
-            drop(lake, staging["table"])
+            creation.drop(lake, staging["table"])
     state = known or _created(lake, view, spec, read)
     table = replace(lake.tables.of(view).buckets, name=state["table"])
     begun = Read(state["batch"], state["events"])
@@ -216,18 +215,6 @@ def _created(lake: Lake, view: FeatureView, spec: str, read: Read) -> dict[str, 
     table = replace(buckets, name=state["table"], properties=properties)
     creation.create(lake, table)
     return state
-
-
-def drop(lake: Lake, name: str) -> None:
-    """Remove a staging table, with its files where the lake is a folder; its log goes first, by one
-    rename, as half a log would still be registered as a table."""
-    lake.spark.sql(f"DROP TABLE IF EXISTS {name}")
-    if lake.place.folder is None:
-        return
-    folder = lake.place.folder / name
-    if (folder / "_delta_log").exists():
-        (folder / "_delta_log").rename(folder / "_dropped_log")
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pending(staging: Staging) -> Iterator[tuple[int, int, datetime]]:
