@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from command_line import call
 from lakes import Event, Lakes, TestLake, payload
 from tidemill.errors import SetupError
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline import batch_log
 from tidemill.query.explain import asked, explain
 
@@ -146,9 +147,8 @@ def test_refreshes_and_checks_at_such_a_time(lakes: Lakes, zone: Zone) -> None:
 def test_a_session_that_is_set_otherwise(
     spark: SparkSession, lakes: Lakes, name: str, value: str, found: str | None
 ) -> None:
-    root, before = lakes.new().lake.place.root, spark.conf.get(name)
-    spark.conf.set(name, value)
-    try:
+    root = lakes.new().lake.place.root
+    with temporary_conf(spark, {name: value}):
         answer = call("query", "SELECT 1", "--root", root, "--json")
         if found is None:
             assert answer.json["rows"] == [[1]]
@@ -157,5 +157,3 @@ def test_a_session_that_is_set_otherwise(
         assert str(answer.error["expected"]).startswith(f'spark.conf.set("{name}", ')
         with pytest.raises(SetupError, match="session: "):
             lakes.new()
-    finally:
-        spark.conf.set(name, str(before))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 
+from tidemill.config.settings import ZonelessTimeError, in_utc, parse_time
 from tidemill.errors import UsageError
 
 _EXPECTED = "a time with a zone, such as 2026-11-21T10:05:00Z"
@@ -12,13 +13,8 @@ _EXPECTED = "a time with a zone, such as 2026-11-21T10:05:00Z"
 def moment(time: datetime | str, where: str) -> datetime:
     """Return the instant in UTC; UsageError for a time without a zone, which names none."""
     try:
-        instant = (
-            datetime.fromisoformat(time.strip().replace("Z", "+00:00"))
-            if isinstance(time, str)
-            else time
-        )
-        if instant.utcoffset() is None:
-            raise UsageError(f"{time} has no zone", where=where, expected=_EXPECTED)
-        return instant.astimezone(timezone.utc)
+        return parse_time(time) if isinstance(time, str) else in_utc(time)
+    except ZonelessTimeError as error:
+        raise UsageError(f"{time} has no zone", where=where, expected=_EXPECTED) from error
     except (ValueError, OverflowError, AttributeError) as error:
         raise UsageError(f"{time!r} is no time", where=where, expected=_EXPECTED) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ import typer
 
 from tidemill.cli.output.terminal import print_error
 from tidemill.errors import SetupError, TidemillError, UsageError
+from tidemill.query.json_values import json_of
 
 
 def failed(error: Exception, arguments: list[str]) -> int:
@@ -20,7 +20,7 @@ def failed(error: Exception, arguments: list[str]) -> int:
         print_error("".join(traceback.format_exception(error)).rstrip())
     ours = _ours(error)
     if _is_for_programs(arguments):
-        print(json.dumps({"error": ours.as_dict()}))
+        print(json_of({"error": ours.as_dict()}))
     else:
         print_error(f"error: {ours}")
     return ours.exit_code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from tidemill.cli.options import Json, Root, example
 from tidemill.cli.output.answer import print_one, showing
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import Clock, Place
+from tidemill.query.json_values import json_of
 
 commands = typer.Typer()
 
@@ -38,7 +38,7 @@ def schema(
     from tidemill.config.json_schema import pipeline_schema, quality_schema
 
     document = quality_schema() if quality else pipeline_schema()
-    print_one(as_json, document, lambda: print(json.dumps(document, indent=2, ensure_ascii=False)))
+    print_one(as_json, document, lambda: print(json_of(document, indent=2)))
 
 
 @commands.command(epilog=example("tidemill doctor --root ./lake"))

@@ -19,10 +19,11 @@ from tidemill.cli.options import (
     example,
     lake_of,
 )
-from tidemill.cli.output.answer import print_one, showing, text_of
+from tidemill.cli.output.answer import print_one, showing
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import instant
 from tidemill.errors import UsageError
+from tidemill.query.json_values import text_of
 
 commands = typer.Typer()
 quarantine = typer.Typer(

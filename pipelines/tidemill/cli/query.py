@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.options import Catalog, Json, Memory, Root, Schema, Verbose, example, lake_of
-from tidemill.cli.output.answer import json_of, showing
+from tidemill.cli.output.answer import showing
 from tidemill.cli.output.terminal import print_lines, print_text
+from tidemill.query.json_values import json_of
 
 commands = typer.Typer()
 

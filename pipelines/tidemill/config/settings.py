@@ -71,14 +71,35 @@ class Clock:
         return cls(instant(text, where="TIDEMILL_NOW")) if text else cls()
 
 
+class ZonelessTimeError(ValueError):
+    """A time without a zone, which names no instant."""
+
+
+def parse_time(text: str, *, zone: timezone | None = None) -> datetime:
+    """Return the instant that ISO 8601 `text` names, in UTC; one without a zone is in `zone`.
+
+    ValueError for a text that is no time, or one out of range; ZonelessTimeError for one without a
+    zone where `zone` is none either.
+    """
+    time = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))  # Python 3.10 takes no Z
+    try:
+        return in_utc(time.replace(tzinfo=time.tzinfo or zone))
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is out of range") from error
+
+
+def in_utc(time: datetime) -> datetime:
+    """Return the same instant in UTC; ZonelessTimeError for a time without a zone."""
+    if time.utcoffset() is None:
+        raise ZonelessTimeError(f"{time.isoformat()} has no zone")
+    return time.astimezone(timezone.utc)
+
+
 def instant(text: str, *, where: str) -> datetime:
     """Return the point in time that ISO 8601 `text` names, in UTC; without a zone it is UTC."""
     try:
-        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return moment.astimezone(timezone.utc)
-    except (ValueError, OverflowError) as error:
+        return parse_time(text, zone=timezone.utc)
+    except ValueError as error:
         expected = "a time such as 2026-11-21T10:05:00Z"
         raise UsageError(f"{text!r} is no time", where=where, expected=expected) from error
 
@@ -98,16 +119,10 @@ def whole_minute(text: str, *, where: str) -> datetime:
 
 def iso(time: datetime) -> str:
     """Return a UTC time as `2026-11-21T10:05:00Z`; ValueError for one without a zone."""
-    return f"{_in_utc(time):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{in_utc(time):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def exact(time: datetime) -> str:
     """Return a UTC time as `iso` does, with the fraction of its second where it has one."""
-    moment = _in_utc(time)
+    moment = in_utc(time)
     return moment.isoformat().replace("+00:00", "Z") if moment.microsecond else iso(moment)
-
-
-def _in_utc(time: datetime) -> datetime:
-    if time.utcoffset() is None:
-        raise ValueError(f"{time.isoformat()} has no zone")
-    return time.astimezone(timezone.utc)

@@ -19,7 +19,7 @@ def gate(lake: Lake, clock: Clock, docs: Path | None, wait: float) -> dict[str, 
     Data Docs are written into `docs`, by default `_quality/docs` of a lake's folder; into none for
     a catalog.
     """
-    run, at = new_generation(), clock.now()
+    run, at = new_generation(), clock.now().replace(microsecond=0)
     own = gate_folder(lake.place)
     place = docs or (own and own / "docs")
     usual = results.earlier(lake, suites.EVENTS_PER_HOUR)

@@ -6,7 +6,6 @@ writes: it reads the pipeline's tables as any reader does, beside a run that goe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -19,6 +18,7 @@ from tidemill.lake import lock
 from tidemill.lake.catalog import Lake
 from tidemill.lake.schema import creation, verification
 from tidemill.quality.validation_run import Check
+from tidemill.query.json_values import json_of
 
 RUNS = 20  # that the usual number of events is told by
 
@@ -59,6 +59,6 @@ def _refuse_other(lake: Lake) -> None:
 
 
 def _row(lake: Lake, run: str, at: datetime, check: Check) -> dict[str, Any]:
-    fields = {**vars(check), "examples": json.dumps(check.examples, default=str)}
+    fields = {**vars(check), "examples": json_of(check.examples)}
     fields |= {"table_name": fields.pop("table"), "check_name": fields.pop("check")}
     return {**fields, "run": run, "pipeline": lake.pipeline.pipeline, "at": at, "date": at.date()}

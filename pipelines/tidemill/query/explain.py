@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
-from tidemill.config.settings import EPOCH, exact, iso
+from tidemill.config.settings import EPOCH, iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Partial
@@ -27,6 +27,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.pipeline.silver import clean as silver
+from tidemill.query.json_values import text_of
 from tidemill.query.row_writers import last_writer
 
 Key = Mapping[str, str]
@@ -247,10 +248,8 @@ def _holds(partial: Partial, value: Any) -> bool:
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it; bytes, which nobody reads, by how many there are."""
-    if isinstance(value, datetime):
-        return exact(value)
     if isinstance(value, date | Decimal):
-        return str(value)
+        return text_of(value)
     if isinstance(value, bytes | bytearray):
         return f"{len(value)} bytes"
     if isinstance(value, Row):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +17,7 @@ from tidemill.errors import UsageError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.query import charts
 from tidemill.query.chart_axes import check_kind
+from tidemill.query.json_values import json_of, text_of
 
 FORMATS = ("table", "csv", "json", "plot")
 PICTURE = Path("query.svg")
@@ -92,8 +92,8 @@ def _field(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict | list):
-        return json.dumps(value, default=str, ensure_ascii=False)
-    return format(value, "f") if isinstance(value, Decimal) else value
+        return json_of(value)
+    return text_of(value) if isinstance(value, Decimal) else value
 
 
 def drawn(form: Form, answer: Mapping[str, Any], title: str) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,12 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot.errors import SqlglotError
 
-from tidemill.config.settings import exact
 from tidemill.errors import UsageError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake import times
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import FOLDER
+from tidemill.query.json_values import plain
 
 READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "DESC")
 WRITES = ("INSERT", "MERGE", "UPDATE", "DELETE")
@@ -102,7 +100,7 @@ def answer(spark: SparkSession, question: str) -> dict[str, Any]:
         rows = times.collect(asked_for)
     return {
         "columns": asked_for.columns,
-        "rows": [[_plain(value) for value in row] for row in rows],
+        "rows": [plain(row) for row in rows],
     }
 
 
@@ -113,16 +111,3 @@ def _explained() -> Iterator[None]:
     except (AnalysisException, ParseException) as error:
         message = str(error).splitlines()[0]
         raise UsageError(message, where="query", expected="SQL on this lake's tables") from error
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; a decimal stays one until it is printed."""
-    if isinstance(value, datetime):
-        return exact(value) if value.tzinfo else value.isoformat()
-    if isinstance(value, date):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(_plain(k)): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value if isinstance(value, str | int | float | bool | Decimal | None) else str(value)

@@ -14,6 +14,7 @@ import oracle
 from lakes import Event, Lakes, TestLake, at
 from spending import SPENT, Spending, brute, feed_rows, feed_spending, some_event, spent
 from tidemill.lake.commits import failpoints, ledger
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.gold import merge as merging
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold import strategy
@@ -218,15 +219,11 @@ def test_a_small_refresh_is_interpreted(
         return merge(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(merging, "merge", seeing)
-    before = spark.conf.get(name)
-    spark.conf.set(name, "true")
-    try:
+    with temporary_conf(spark, {name: "true"}):
         lake.feed([view_at("10:02")])
         refresh_at(wishing(lake, "recompute"), at("10:04"))
         assert seen == ["false" if small else "true", "true"]
         assert spark.conf.get(name) == "true", "as it was before"
-    finally:
-        spark.conf.set(name, before)
 
 
 def test_a_refresh_is_as_small_as_its_own_batch(
@@ -254,9 +251,8 @@ def test_a_day_later_gold_is_checked(wished: str, lakes: Lakes) -> None:
     lake = wishing(ticked(lakes), wished)
     last = {name: value for name, value in told(lake).items() if name != "version"}
     long_ago = {**last, "refresh": last["refresh"] + 1, "checked": "2026-11-20T10:00:00Z"}
-    lake.spark.conf.set(COMMIT_METADATA, json.dumps(long_ago))
-    lake.spark.sql("UPDATE engagement_features SET view_count_1d = 77 WHERE profile_id = 'q'")
-    lake.spark.conf.unset(COMMIT_METADATA)
+    with temporary_conf(lake.spark, {COMMIT_METADATA: json.dumps(long_ago)}):
+        lake.spark.sql("UPDATE engagement_features SET view_count_1d = 77 WHERE profile_id = 'q'")
     refresh_at(lake, at("10:03"))
     if wished == "auto":
         assert (told(lake)["mode"], told(lake)["drift"]) == ("recompute", 1)

@@ -20,6 +20,7 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.parameters import ask
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.operations import reconcile
 from tidemill.pipeline import on_demand, view_refresh
 from tidemill.pipeline.gold import refresh as gold
@@ -424,8 +425,9 @@ def test_every_version_with_a_ledger_is_what_the_buckets_say(lakes: Lakes) -> No
     refresh(lake, "11:00")
     refresh(lake, "13:00")
     lake.spark.sql("OPTIMIZE engagement_buckets")
-    lake.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    lake.spark.sql("VACUUM engagement_buckets RETAIN 0 HOURS")
+    unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    with temporary_conf(lake.spark, unchecked):
+        lake.spark.sql("VACUUM engagement_buckets RETAIN 0 HOURS")
     told = lake.ledgers()
     assert len(told) == 5
     for one in told:

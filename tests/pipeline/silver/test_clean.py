@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakes import Event, Lakes, TestLake, at, payload
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.silver import clean as silver
 from tidemill.pipeline.steps import clean_step
 
@@ -76,15 +77,13 @@ def test_events_without_an_id_are_spread_over_the_tasks(
         return write(judged, valid, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(silver, "_write_clean", seeing)
-    before = lake.spark.conf.get("spark.sql.shuffle.partitions")
-    lake.spark.conf.set("spark.sql.shuffle.partitions", "4")
-    lake.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    try:
+    settings = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+    }
+    with temporary_conf(lake.spark, settings):
         rows = lake.bronze(event(None) for _ in range(400)).repartition(3)
         clean_step.clean_batch(rows, 1, lake=lake.lake)
-    finally:
-        lake.spark.conf.set("spark.sql.shuffle.partitions", before)
-        lake.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     (sizes,) = map(json.loads, plans)
     assert len(sizes) == 4 and max(sizes) < 200, sizes
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lakes import NOW, Lakes, at
 from tidemill.config.pipeline_file import load
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.silver import validation
 
 GOOD = {
@@ -149,11 +150,8 @@ def test_times_that_parse(spark: SparkSession) -> None:
 
 def test_a_session_elsewhere_reads_the_same_times(spark: SparkSession) -> None:
     """Times without a zone are UTC whatever the session's zone."""
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
-    try:
+    with temporary_conf(spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
         test_times_that_parse(spark)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def test_a_byte_order_mark_and_extra_fields_pass(lakes: Lakes) -> None:

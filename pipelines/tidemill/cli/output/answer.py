@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tidemill.cli.output.terminal import print_lines
-from tidemill.config.settings import iso
-from tidemill.lake.visible_text import visible_json
+from tidemill.query.json_values import json_of, text_of
 
 
 def showing(as_json: bool) -> Any:
@@ -33,13 +31,3 @@ def print_each(as_json: bool, results: list[dict[str, Any]]) -> None:
         return
     for result in results:
         print_lines(["  ".join(f"{name} {text_of(value)}" for name, value in result.items())])
-
-
-def json_of(value: Any) -> str:
-    """Return the value as JSON of one line, which a terminal can be shown too."""
-    return visible_json(json.dumps(value, default=text_of, ensure_ascii=False))
-
-
-def text_of(value: Any) -> str:
-    """Return a value as JSON and lines hold it: times as `2026-11-21T10:05:00Z`."""
-    return iso(value) if hasattr(value, "tzinfo") else str(value)

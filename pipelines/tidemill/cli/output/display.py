@@ -13,6 +13,7 @@ from tidemill.cli.output.batch_lines import HEADER_EVERY, batch_line, header
 from tidemill.cli.output.terminal import Part, console, line, padded
 from tidemill.config.settings import iso
 from tidemill.lake.visible_text import visible
+from tidemill.query.json_values import text_of
 
 if TYPE_CHECKING:
     from tidemill.config.pipeline_file import PipelineDefinition
@@ -152,4 +153,4 @@ def _plain(value: Any) -> str:
         return iso(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return "" if value is None else str(value)
+    return "" if value is None else text_of(value)

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.settings import parse_time
 from tidemill.lake import times
 
 RECENT = 20
@@ -295,4 +296,4 @@ def _another(ledger: Mapping[str, Any], generation: str, definition: str) -> str
 
 def instant(text: str) -> datetime:
     """Return the time that a ledger writes as `2026-11-21T10:05:00Z`."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return parse_time(text)

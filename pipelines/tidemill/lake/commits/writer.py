@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.lake.session.temporary_conf import temporary_conf
+
 Transaction = tuple[str, int]
 
 _TXN_APP = "spark.databricks.delta.write.txnAppId"
@@ -53,13 +55,8 @@ def carrying(
 ) -> Iterator[None]:
     """Let the next statement of the session that writes carry a ledger, and a transaction; no later
     one: left set, they would swallow the next append."""
-    confs = {_METADATA: json.dumps(ledger)}
+    settings = {_METADATA: json.dumps(ledger)}
     if transaction:
-        confs |= {_TXN_APP: transaction[0], _TXN_VERSION: str(transaction[1])}
-    try:
-        for name, value in confs.items():
-            spark.conf.set(name, value)
+        settings |= {_TXN_APP: transaction[0], _TXN_VERSION: str(transaction[1])}
+    with temporary_conf(spark, settings):
         yield
-    finally:
-        for name in confs:
-            spark.conf.unset(name)

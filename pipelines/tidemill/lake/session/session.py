@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ import psutil
 
 from tidemill.errors import SetupError, TidemillError
 from tidemill.lake.session import launch, local_machine
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.visible_text import visible
 
 if TYPE_CHECKING:
@@ -157,21 +158,10 @@ def local_session(
     return spark
 
 
-@contextlib.contextmanager
-def interpreted(spark: SparkSession) -> Iterator[None]:
+def interpreted(spark: SparkSession) -> contextlib.AbstractContextManager[None]:
     """Have the session's statements interpreted while the block runs: quicker where they read
     little, slower where they read much."""
-    before = {name: spark.conf.get(name, None) for name in INTERPRETED}
-    try:
-        for name, value in INTERPRETED.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
+    return temporary_conf(spark, INTERPRETED)
 
 
 def require_spark() -> None:

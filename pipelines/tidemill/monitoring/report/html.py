@@ -7,10 +7,11 @@ rows ──plotting.chart──► Vega-Lite ──dressed──► SVG, wide an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
+from tidemill.config.settings import parse_time
 from tidemill.lake.visible_text import visible
 from tidemill.query import charts
 
@@ -106,7 +107,7 @@ def _ticks(times: list[datetime], width: int) -> dict[str, Any]:
 
 
 def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return parse_time(text, zone=timezone.utc)
 
 
 def _points(spec: dict[str, Any]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from tidemill.config.settings import iso
+from tidemill.config.settings import iso, parse_time
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.lake import times
@@ -322,8 +322,8 @@ def _epoch(time_column: Column) -> Column:
     return F.unix_seconds(time_column)
 
 
-def _time(text: Any) -> datetime | None:
-    return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
+def _time(text: str | None) -> datetime | None:
+    return parse_time(text) if text else None
 
 
 def event_as_of(buckets: Bucketed, view: FeatureView) -> datetime | None:

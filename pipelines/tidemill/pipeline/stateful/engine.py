@@ -11,8 +11,8 @@ empty tells its empty values once, and its row is removed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,7 @@ from tidemill.features.ring_buffer import Shape
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold.refresh import Refreshed
@@ -80,28 +81,14 @@ def merge_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) 
         )
 
 
-@contextmanager
-def state_kept(spark: SparkSession, *, idle_batches: bool) -> Iterator[None]:
+def state_kept(spark: SparkSession, *, idle_batches: bool) -> AbstractContextManager[None]:
     """Let a query that starts now keep its state in RocksDB and, with `idle_batches`, have batches
     without rows too, in which timers fire."""
-    wanted = {
+    settings = {
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
         "spark.sql.streaming.noDataMicroBatches.enabled": str(idle_batches).lower(),
     }
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    try:
-        _set(spark, wanted)
-        yield
-    finally:
-        _set(spark, before)
-
-
-def _set(spark: SparkSession, confs: Mapping[str, str | None]) -> None:
-    for name, value in confs.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
+    return temporary_conf(spark, settings)
 
 
 def claim(lake: Lake, view: FeatureView) -> None:
