@@ -22,6 +22,7 @@ from command_line import Answer, call
 from lakes import NOW, at
 from runs import write_file
 from sales import Sale, Sales
+from tidemill.config import dataflow
 from tidemill.config.settings import Clock
 from tidemill.features import (
     Feature,
@@ -397,7 +398,7 @@ def test_a_batch_is_limited_by_bytes(spark: SparkSession, damaged: Path, tmp_pat
         reader = Pipeline(lake, Absent(), Clock(NOW), "event")
         seen: list[int] = []
         query = (
-            reader._follow("sales_bronze")
+            reader.follow(dataflow.by_checkpoint("clean"))
             .writeStream.foreachBatch(lambda rows, batch, seen=seen: seen.append(batch))
             .option("checkpointLocation", str(tmp_path / limit))
             .trigger(availableNow=True)
