@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-all test-around test-connect test-zones test-full lint bench api notebooks lock clean
+.PHONY: help setup demo test test-all test-long test-around test-connect test-zones test-full lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -15,13 +15,16 @@ setup: ## make .venv: Python, Java, packages, jars (about 900 MB, two minutes, o
 demo: setup ## generator -> bronze -> silver -> gold in ./tidemill-demo
 	@$(BIN)/tidemill demo --rate 60 $(ARGS)
 
-test: setup ## the tests of the main job: records to features, exact and safe to kill
-	@$(BIN)/$(PYTEST) -m "not around and not full" $(ARGS)
+test: setup ## the tests of the main job: records to features, exact and safe to repeat
+	@$(BIN)/$(PYTEST) -m "not around and not long and not full" $(ARGS)
 
 test-all: ## every group of tests, one after the other, as CI runs them
-	@for group in test test-around test-connect test-zones; do \
+	@for group in test test-long test-around test-connect test-zones; do \
 		$(MAKE) --no-print-directory $$group || exit; \
 	done
+
+test-long: setup ## of the main job what takes minutes: killed processes, thirty days, random schedules
+	@$(BIN)/$(PYTEST) -m "long and not full" $(ARGS)
 
 test-around: setup ## the other tests: aggregates, quality, bundle, notebooks, reports ...
 	@$(BIN)/$(PYTEST) -m "around and not full" $(ARGS)

@@ -85,7 +85,8 @@ def test_what_the_demo_prints_is_at_most_100_columns_wide(
         }
     )
     values = {column.name: 99_999 for column in view.columns}
-    show_features(show, view, [Row(profile_id="profile-100", gti="title-20", **values)])
+    row = Row(profile_id="profile-100", gti="title-20", **values)
+    show_features(show, view, "engagement_features", [row])
     series = {column.name: [99_999] * 12 for column in view.columns}
     show.plot("profile-100 / title-20 over 12 changes", series, [start, NOW])
     show_next(show, place)

@@ -77,7 +77,7 @@ def test_a_schema_that_is_not_there() -> None:
 
 
 def test_gold_names_its_primary_key_where_the_catalog_takes_one() -> None:
-    gold = tables.features(load("engagement").view("engagement"))
+    gold = tables.of(load("engagement")).views["engagement"].gold
     sql = ddl.create(gold, {}, keyed=True)
     assert "CONSTRAINT engagement_features_key PRIMARY KEY (profile_id, gti)" in sql
     assert "PRIMARY KEY" not in ddl.create(gold, {})

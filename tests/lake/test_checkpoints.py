@@ -14,7 +14,7 @@ from lakes import Event, Lakes, TestLake, at
 from runs import STREAM_TABLES, Small, check_whole, reading, records_of, versions, write_file
 from tidemill.config.settings import Clock
 from tidemill.errors import CheckpointError, LakeError
-from tidemill.lake import checkpoints, tables
+from tidemill.lake import checkpoints
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import failpoints, ledger
@@ -343,7 +343,7 @@ def test_running_twice_changes_nothing(small: Small, tmp_path: Path) -> None:
 
 def test_tables_of_two_generations(lakes: Lakes) -> None:
     lake = lakes.new()
-    events = tables.events(lake.lake.pipeline)
+    events = lake.lake.tables.events
     lake.spark.sql(f"ALTER TABLE {events.name} SET TBLPROPERTIES ('tidemill.generation' = 'x')")
     with pytest.raises(LakeError, match="a rebuild was interrupted"):
         lakes.open(lakes.made[0])

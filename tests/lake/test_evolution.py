@@ -17,7 +17,6 @@ from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock
 from tidemill.errors import LakeError
 from tidemill.features import Feature, approx_distinct, count, mean, most_frequent, quantiles, sum_
-from tidemill.lake import tables
 from tidemill.lake.schema import creation, evolution, expired_before
 from tidemill.operations import maintenance, reconcile
 
@@ -33,8 +32,8 @@ def reopened(lake: Sales, *features: Feature, **words: Any) -> Sales:
 
 
 def kind(lake: Sales, *features: Feature, **words: Any) -> str:
-    view = sales.declare(features, **words).views[0]
-    return evolution.change(lake.lake.spark, view).kind
+    declared = sales.declare(features, **words)
+    return evolution.change(lake.lake.spark, declared.views[0], declared).kind
 
 
 @pytest.fixture
@@ -86,13 +85,16 @@ def test_another_grain_needs_all_of_it(lake: Sales, words: dict, features: list[
         **words,
         **({"schema": {**sales.SCHEMA, "merchant": "string"}} if "keys" in words else {}),
     }
-    view = sales.declare(features).views[0].model_copy(update=words)
-    assert evolution.change(lake.lake.spark, view).kind == "bronze"
+    declared = sales.declare(features)
+    view = declared.views[0].model_copy(update=words)
+    other = declared.model_copy(update={"views": (view,)})
+    assert evolution.change(lake.lake.spark, view, other).kind == "bronze"
 
 
 def test_the_same_name_for_something_else_is_missing(lake: Sales) -> None:
     other = sum_("amount", scale=2).where("ok").over("1h")
-    found = evolution.change(lake.lake.spark, sales.declare([COUNT, other]).views[0])
+    declared = sales.declare([COUNT, other])
+    found = evolution.change(lake.lake.spark, declared.views[0], declared)
     assert (found.kind, found.missing) == ("features", ("amount_sum",))
 
 
@@ -133,8 +135,8 @@ def test_longer_windows_need_what_has_expired(
     assert evolution.change(spark, both.views[0], both).kind == "bronze"
     lake.feed(sales.draw(random.Random(4), at("22T06:00"), 60, 10))
     assert evolution.change(spark, longer.views[0], longer).kind == "gold", "time went on"
-    place, made = lake.lake.place, tables.buckets(lake.view)
-    creation.create(spark, place, lake.lake.pipeline, made, lake.lake.generation, replace=True)
+    made = lake.lake.tables.of(lake.view).buckets
+    creation.create(lake.lake, made, replace=True)
     assert expired_before.PROPERTY not in evolution.properties(spark, made.name), (
         "a rebuild from bronze"
     )

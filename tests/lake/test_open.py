@@ -103,7 +103,7 @@ def test_a_catalog_lake_names_its_tables_plainly() -> None:
     place = Place.resolve(catalog="main", schema="features")
     assert str(place) == "main.features"
     assert lakes_module.checkpoint_root(place) == Path("/Volumes/main/features/checkpoints")
-    assert [table.name for table in tables.of(load("engagement"))] == [
+    assert [table.name for table in tables.of(load("engagement")).required] == [
         "engagement_bronze",
         "engagement_quarantine",
         "engagement_events",

@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 from texttable import TextTable
 from tidemill.config.pipeline_file import load
 from tidemill.features import FeatureView, count
-from tidemill.lake import tables
 from tidemill.lake.parameters import ask, bound
 from tidemill.lake.statements import names, statement
+from tidemill.lake.tables.view_tables import view_tables
 
 CASES = sorted((Path(__file__).parent / "statements").glob("*.txt"))
 SHIPPED = load("engagement").views[0]
@@ -80,8 +80,8 @@ def _time(text: str) -> datetime:
 
 def _types(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
-    made = (tables.buckets(view), tables.hours(view), tables.features(view))
-    declared = [column for table in made for column in table.columns]
+    made = view_tables(view)
+    declared = [c for table in (made.buckets, made.hours, made.gold) for c in table.columns]
     event = {**{n: t.upper() for n, t in view.event_schema.items()}, view.event_time: "TIMESTAMP"}
     event["event_hour"] = "TIMESTAMP"
     return {**event, **{column.name: column.type for column in declared}}

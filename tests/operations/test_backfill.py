@@ -22,6 +22,7 @@ from command_line import Answer, call
 from lakes import NOW, at
 from runs import write_file
 from sales import Sale, Sales
+from tidemill.config import dataflow
 from tidemill.config.settings import Clock
 from tidemill.features import (
     Feature,
@@ -231,7 +232,8 @@ def test_stopped_anywhere_nobody_reads_half_of_it(
     for stop in STOPS:
         stopped_at(monkeypatch, folder, stop, *part)
         lake = Sales.new(spark, folder / "lake", sales.declare(features))
-        assert interrupted_rebuilds.of_view(spark, lake.view)[0]["of"] == "keys or since"
+        unfinished = interrupted_rebuilds.of_view(spark, lake.view, lake.lake.pipeline)
+        assert unfinished[0]["of"] == "keys or since"
         if stop != STOPS[-1]:
             assert bucket_rows(spark, folder) == before, "half of it is seen"
     check_every_way(spark, folder, features)
@@ -396,7 +398,7 @@ def test_a_batch_is_limited_by_bytes(spark: SparkSession, damaged: Path, tmp_pat
         reader = Pipeline(lake, Absent(), Clock(NOW), "event")
         seen: list[int] = []
         query = (
-            reader._follow("sales_bronze")
+            reader.follow(dataflow.by_checkpoint("clean"))
             .writeStream.foreachBatch(lambda rows, batch, seen=seen: seen.append(batch))
             .option("checkpointLocation", str(tmp_path / limit))
             .trigger(availableNow=True)

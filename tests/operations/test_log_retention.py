@@ -22,10 +22,11 @@ from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.commits import ledger, writer
-from tidemill.lake.schema import expired_before
+from tidemill.lake.schema import creation, expired_before
 from tidemill.lake.schema.log_properties import CLEANING, EVERY, INTERVAL
 from tidemill.lake.schema.table_properties import properties
-from tidemill.operations import log_retention, maintenance
+from tidemill.operations import maintenance
+from tidemill.operations.maintenance import compaction, log_retention
 from tidemill.pipeline import batch_log, runner
 from tidemill.pipeline.queries import Pipeline
 
@@ -137,6 +138,23 @@ def test_the_log_is_cut_where_the_slowest_reader_stands(aged: Aged, spark: Spark
         assert shorten(pipeline) == {}, "nothing more to do"
 
 
+def test_a_log_that_nobody_follows_is_cut_at_its_newest_version(
+    aged: Aged, spark: SparkSession
+) -> None:
+    with writing(aged) as pipeline:
+        replays = pipeline.lake.tables.replays
+        creation.ensure(pipeline.lake, replays)
+        spark.sql(f"ALTER TABLE {replays.name} SET TBLPROPERTIES ('{INTERVAL}' = '1')")
+        for number in range(3):
+            row = f"'r{number}', 'replay:r{number}', current_timestamp(), DATE'2026-11-20'"
+            spark.sql(f"INSERT INTO {replays.name} VALUES ({row})")
+        newest = aged.versions(replays.name)[-1]
+        age(aged.root)
+        assert re.fullmatch(r"\d+ files removed", shorten(pipeline)[replays.name])
+        assert aged.versions(replays.name) == [newest]
+        assert spark.table(replays.name).count() == 3
+
+
 def newest_ledger(aged: Aged, table: str) -> int:
     found = ledger.of_log(aged.log(table), None)
     return next(commit.version for commit in found if commit.ledger)
@@ -196,7 +214,7 @@ def test_a_catalog_s_log_is_left(aged: Aged, caplog: pytest.LogCaptureFixture) -
     with writing(aged) as pipeline, caplog.at_level(logging.INFO):
         lake = replace(pipeline.lake, place=Place(aged.root, "main", "default"))
         assert maintenance.plan(lake, Clock(), ("log",)) == []
-        assert log_retention.expired(lake, lake.tables()[0], {}) is None
+        assert log_retention.expired(lake, lake.tables.bronze, {}) is None
     assert "nothing is removed of it" in caplog.text and aged.files() == before
 
 
@@ -217,7 +235,7 @@ def test_what_only_the_log_said_is_said_before(aged: Aged, spark: SparkSession) 
     """A lake of version 0.1 that has expired buckets tells of it in a ledger alone."""
     with writing(aged) as pipeline:
         lake, view = pipeline.lake, pipeline.lake.pipeline.views[0]
-        expired_before.note(spark, view, at("20T00:00"))
+        expired_before.note(spark, "engagement_buckets", at("20T00:00"))
         said = properties(spark, "engagement_buckets")
         assert expired_before.PROPERTY in said
         name = f"'{expired_before.PROPERTY}'"
@@ -227,7 +245,7 @@ def test_what_only_the_log_said_is_said_before(aged: Aged, spark: SparkSession) 
             spark, {"generation": lake.generation, "batch": 0, ledger.UPKEEP: note}
         ):
             spark.sql("ALTER TABLE engagement_buckets SET TBLPROPERTIES ('noted' = 'there')")
-        assert log_retention.remove(lake, lake.tables()[3]) > 0
+        assert log_retention.remove(lake, lake.tables.of(view).buckets) > 0
         assert properties(spark, "engagement_buckets")[expired_before.PROPERTY] == note[-20:]
 
 
@@ -282,7 +300,7 @@ def test_status_finds_what_was_recorded_days_ago(lakes: Lakes) -> None:
 
 def test_the_open_day_is_joined(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run appends each minute: 1,440 files a day, which every reader would open."""
-    monkeypatch.setattr(maintenance, "OPEN_FILES", 2)
+    monkeypatch.setattr(compaction, "OPEN_FILES", 2)
     lake = lakes.new()
     now = datetime.now(timezone.utc)
     for version in range(3):

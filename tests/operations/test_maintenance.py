@@ -18,12 +18,14 @@ import command_line
 import oracle
 from lakes import NOW, Event, Lakes, TestLake, at
 from runs import Small, of_files, opened
+from tidemill.config import dataflow
 from tidemill.config.settings import Clock
-from tidemill.lake import tables
+from tidemill.lake import lock
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import GoldState
+from tidemill.lake.schema import creation
 from tidemill.operations import maintenance
-from tidemill.operations.maintenance import OFTEN, Step
+from tidemill.operations.maintenance import OFTEN, Step, compaction, vacuum
 from tidemill.pipeline import batch_log, on_demand
 
 
@@ -66,7 +68,7 @@ BATCHES = [
 @pytest.fixture(autouse=True)
 def one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """A closed partition may have a single file here."""
-    monkeypatch.setattr(maintenance, "FILES", 1)
+    monkeypatch.setattr(compaction, "FILES", 1)
 
 
 @pytest.fixture
@@ -179,7 +181,7 @@ def test_a_step_that_loses_against_a_batch_is_left(lake: TestLake) -> None:
 def test_gold_of_many_files_is_ordered_by_change(
     lake: TestLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "GOLD_FILES", 1)
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 1)
     before = lake.gold()
     rows = lake.spark.table("engagement_features").repartition(3)
     told = {name: value for name, value in lake.ledgers()[0].items() if name != "version"}
@@ -189,10 +191,54 @@ def test_gold_of_many_files_is_ordered_by_change(
     assert files > 1
     assert run(lake, "optimize")["optimize", "engagement_features"] == f"{files} files became 1"
     assert lake.gold() == before
-    monkeypatch.setattr(maintenance, "GOLD_FILES", 0)
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 0)
     assert not plan(lake, "optimize"), "one file is as many as the last time left"
     lake.feed([view_at("12:01", "q")])
     assert lake.ledgers()[0]["mode"] == "incremental" and lake.different() == 0
+
+
+def with_two_files(lake: TestLake) -> None:
+    """Make the tables that are made when they are first needed, with a file for each of two
+    rows."""
+    declared = lake.lake.tables
+    rows = {
+        declared.replays.name: "'r', 'replay:r', TIMESTAMP'2026-11-20 10:00', DATE'2026-11-20'",
+        declared.quality.name: "'run', 'engagement', TIMESTAMP'2026-11-20 10:00', 'engagement', "
+        "'check', true, '', '', NULL, 0, '[]', DATE'2026-11-20'",
+    }
+    for table in (declared.replays, declared.quality):
+        creation.ensure(lake.lake, table)
+        for _ in range(2):
+            lake.spark.sql(f"INSERT INTO {table.name} VALUES ({rows[table.name]})")
+
+
+def test_tables_that_are_made_when_first_needed_are_maintained(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 1)
+    lake = lakes.new()
+    assert not plan(lake, "optimize"), "they are not there yet"
+    with_two_files(lake)
+    assert {step.table for step in plan(lake, "vacuum")} >= {
+        "engagement_replays",
+        "tidemill_quality",
+    }
+    assert run(lake, "optimize") == {
+        ("optimize", "engagement_replays"): "2 files became 1",
+        ("optimize", "tidemill_quality"): "2 files became 1",
+    }
+    assert plan(lake, "optimize") == []
+
+
+def test_the_gate_s_results_are_left_while_it_writes_them(lakes: Lakes) -> None:
+    """It holds a lock of its own, not the lake's."""
+    lake = lakes.new()
+    with_two_files(lake)
+    with lock.hold_gate(lake.lake.place, "tidemill quality engagement", wait=0):
+        assert run(lake, "optimize") == {
+            ("optimize", "tidemill_quality"): "another write came first; left for the next time"
+        }
+    assert run(lake, "optimize") == {("optimize", "tidemill_quality"): "2 files became 1"}
 
 
 # -- what it leaves ------------------------------------------------------------------------------
@@ -205,14 +251,14 @@ def test_vacuum_keeps_what_a_query_has_not_read(
     copytree(small.root, root)
     definition = of_files(small.input)
     with opened(root, definition) as pipeline:
-        lake, bronze = pipeline.lake, tables.bronze(definition)
-        assert maintenance._needed(lake, bronze, "clean") == timedelta(0)
+        lake, bronze = pipeline.lake, pipeline.lake.tables.bronze
+        assert vacuum.needed_age(lake, bronze, dataflow.by_checkpoint("clean")) == timedelta(0)
         version = lake.checkpoint("clean").read_to()
         assert version == ledger.commits(spark, bronze.name, 1)[0].version + 1
         spark.table(bronze.name).limit(1).write.format("delta").mode("append").saveAsTable(
             bronze.name
         )
-        needed = maintenance._needed(lake, bronze, "clean")
+        needed = vacuum.needed_age(lake, bronze, dataflow.by_checkpoint("clean"))
         assert timedelta(hours=1) <= needed < timedelta(hours=2)
         steps = maintenance.plan(lake, Clock(NOW), ("vacuum",))
         assert len(steps) == 6 and "last 7 days" in steps[0].reason

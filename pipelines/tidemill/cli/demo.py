@@ -21,7 +21,7 @@ from tidemill.config.settings import Clock, Place, iso
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import catalog as lakes
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.session.session import INTERPRETED
@@ -152,22 +152,22 @@ def _show_results(
 ) -> None:
     view = definition.views[0]
     show.summary(summary)
-    gold = lake.spark.table(tables.features(view).name)
+    gold = lake.spark.table(lake.tables.of(view).gold.name)
     day = [c.name for c in view.columns if c.window.reach == view.horizon]
     top = gold.orderBy(*(F.desc(name) for name in reversed(day)), *view.keys).limit(5).collect()
     if not top:
         return
-    show_features(show, view, top)
+    show_features(show, view, lake.tables.of(view).gold.name, top)
     show.say()
     _plot(show, lake, view, [top[0][key] for key in view.keys])
     show_next(show, lake.place)
 
 
-def show_features(show: Show, view: FeatureView, rows: Sequence[Row]) -> None:
-    """Show rows of gold as a table, the windows of each partial in one cell."""
+def show_features(show: Show, view: FeatureView, gold: str, rows: Sequence[Row]) -> None:
+    """Show rows of gold, a table's name, as a table, the windows of each partial in one cell."""
     windows = list(dict.fromkeys(column.window.text for column in view.columns))
     show.say()
-    show.say((tables.features(view).name, "bold"), f", the most viewed: {' / '.join(windows)}")
+    show.say((gold, "bold"), f", the most viewed: {' / '.join(windows)}")
     columns = [*view.keys, *(partial.name for partial in view.partials)]
     show.table(columns, [_compact(row, view, windows) for row in rows])
 
@@ -179,7 +179,7 @@ def _compact(row: Row, view: FeatureView, windows: Sequence[str]) -> list[str]:
 
 def _plot(show: Show, lake: Lake, view: FeatureView, key: Sequence[Any]) -> None:
     """Plot one key's features over gold's versions, from its change data feed."""
-    name = tables.features(view).name
+    name = lake.tables.of(view).gold.name
     reader = lake.spark.read.option("readChangeFeed", "true").option("startingVersion", 0)
     feed = reader.table(name).where(F.col("_change_type").isin("insert", "update_postimage"))
     for column, value in zip(view.keys, key, strict=True):

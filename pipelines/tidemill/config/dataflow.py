@@ -53,7 +53,7 @@ class Query:
     @property
     def per_view(self) -> bool:
         """Whether there is one of the kind for each view."""
-        return "{view}" in self.checkpoint
+        return self.view is not None or "{view}" in self.checkpoint
 
     def of_view(self, view: str) -> Query:
         """Return the one of the kind that is for a view."""

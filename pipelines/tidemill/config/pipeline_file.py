@@ -175,6 +175,10 @@ class PipelineDefinition(Declared):
         for view in self.views:
             Shape.of(view)
 
+    def __hash__(self) -> int:
+        """Return a hash by the name alone: of its fields some are mappings, which have none."""
+        return hash(self.pipeline)
+
     @property
     def events(self) -> FeatureView:
         """The view whose schema and event time all views share."""

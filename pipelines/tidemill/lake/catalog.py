@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.errors import AnalysisException
@@ -27,7 +28,7 @@ from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.session import required_settings
-from tidemill.lake.tables import FORMAT, Table
+from tidemill.lake.tables import FORMAT, PipelineTables, Table
 
 MARKER = "_tidemill.json"
 
@@ -48,8 +49,13 @@ class Lake:
     land_generation: str
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what goes to another process: everything but the session."""
-        return {**vars(self), "spark": None}
+        """Return what goes to another process: its fields, but for the session."""
+        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "spark": None}
+
+    @cached_property
+    def tables(self) -> PipelineTables:
+        """The tables of its pipeline, as declared."""
+        return tables.of(self.pipeline)
 
     def app_id(self, table: Table) -> str:
         """Return the Delta transaction's application: pipeline, table and generation."""
@@ -57,7 +63,7 @@ class Lake:
 
     def gold_state(self, view: FeatureView) -> ledger.GoldState:
         """Return where the view's gold table stands."""
-        name = tables.features(view).name
+        name = self.tables.of(view).gold.name
         return ledger.gold_state(self, name, self.generation, view.definition)
 
     def commits(self, table: str, limit: int | None = RECENT) -> list[Commit]:
@@ -92,10 +98,11 @@ class Lake:
         """Return whether any of the tables has rows or appends of this generation."""
         return any(self._holds(name) for name in names)
 
-    def tables(self) -> list[Table]:
-        """Return the pipeline's tables in the order of the flow, then the hour buckets where there
-        are."""
-        return [*tables.of(self.pipeline), *self.known(map(tables.hours, self.pipeline.views))]
+    def existing_tables(self) -> list[Table]:
+        """Return the pipeline's tables: those that it requires, in the order of the flow, then the
+        others as far as the session's catalog knows them: one that another process has made is
+        among them after the next `register`."""
+        return [*self.tables.required, *self.known(self.tables.optional)]
 
     def known(self, wanted: Iterable[Table]) -> list[Table]:
         """Return those of the tables that the session's catalog knows."""

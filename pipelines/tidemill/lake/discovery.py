@@ -21,7 +21,7 @@ from tidemill.lake.catalog import checkpoint_root
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.schema import evolution
-from tidemill.lake.schema.creation import OWNER
+from tidemill.lake.schema.table_properties import OWNER
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ from typing import Any, TextIO
 
 import psutil
 
+from tidemill.config.settings import Place
 from tidemill.errors import LakeError, LockedError
 
 NAME = "_tidemill.lock"
+GATE = "_quality"  # in a lake's folder: the gate's lock, and its docs where no other place is named
 _POLL = 0.1
 
 
@@ -43,6 +45,26 @@ def hold(root: Path, command: str, wait: float) -> Iterator[WriteLock]:
             yield lock
         finally:
             file.truncate(0)
+
+
+def gate_folder(place: Place) -> Path | None:
+    """Return the gate's own folder in a lake's folder; None for a catalog."""
+    root = place.folder
+    return root and root / GATE
+
+
+@contextlib.contextmanager
+def hold_gate(place: Place, command: str, wait: float) -> Iterator[None]:
+    """Hold the gate's results, which are written beside whoever holds the lake; a catalog needs no
+    lock. LockedError as of `hold`."""
+    own = gate_folder(place)
+    if own is None:
+        yield
+        return
+    own.mkdir(exist_ok=True)
+    with hold(own, command, wait) as held:
+        held.name_holder()
+        yield
 
 
 def holder(root: Path) -> str | None:

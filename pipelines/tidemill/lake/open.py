@@ -20,16 +20,10 @@ from tidemill.lake import tables
 from tidemill.lake.catalog import Lake, check_root, prepare_root, register
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
 from tidemill.lake.schema import accepted_values, evolution, log_properties
-from tidemill.lake.schema.creation import (
-    GENERATION,
-    OWNER,
-    create,
-    difference,
-    make_views,
-    new_generation,
-    newest_days,
-)
-from tidemill.lake.tables import FORMAT, Table
+from tidemill.lake.schema.creation import conform, create, new_generation
+from tidemill.lake.schema.sql_views import make_views, newest_days
+from tidemill.lake.schema.table_properties import GENERATION
+from tidemill.lake.schema.verification import absent_of, check_owner, refuse_difference
 
 
 def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
@@ -50,7 +44,7 @@ def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefini
     lake = _opened(spark, place, pipeline, _properties(spark, pipeline))
     coverage.refuse(pipeline, coverage.late(lake))
     for view in pipeline.views:
-        _refuse_difference(spark, tables.features(view))
+        refuse_difference(spark, lake.tables.of(view).gold)
         evolution.refuse(pipeline.pipeline, evolution.change(spark, view, pipeline))
     return lake
 
@@ -73,40 +67,29 @@ def open_for_writing(
     """
     prepare_root(place)
     register(spark, place)
-    declared = tables.of(pipeline)
     missing = absent_of(spark, pipeline)
     _refuse_incomplete(spark, place, pipeline, missing, filled)
-    absent = [table for table in declared if table.name in missing]
-    generation = _shared_generation(spark, pipeline, absent)
-    for table in absent:
-        create(spark, place, pipeline, table, generation)
-    evolution.add_columns(spark, tables.batches())
-    if pipeline.engine == "stateful":
-        _renew_arrivals(spark, place, pipeline, generation)
+    generation = _shared_generation(spark, pipeline, missing)
+    _make_missing(Lake(spark, place, pipeline, generation, ""), missing)
     said = _properties(spark, pipeline)
     lake = _opened(spark, place, pipeline, said)
     late = coverage.late(lake)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(spark, pipeline)
-    for table in lake.tables() if place.folder else []:
-        log_properties.settle(
-            lake, table, said.get(table.name) or evolution.properties(spark, table.name)
-        )
+    for table in lake.existing_tables() if place.folder else []:
+        if table != lake.tables.quality:  # the gate may write to it now, and makes it settled
+            log_properties.settle(
+                lake, table, said.get(table.name) or evolution.properties(spark, table.name)
+            )
     for view in pipeline.views:
         _settle(lake, view, filled_from)
     make_views(spark, pipeline, newest_days(lake, pipeline))
     return lake
 
 
-def absent_of(spark: SparkSession, pipeline: PipelineDefinition) -> list[str]:
-    """Return the names of the pipeline's tables that the session's catalog does not know."""
-    names = [table.name for table in tables.of(pipeline)]
-    return [name for name in names if not spark.catalog.tableExists(name)]
-
-
 def as_found(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
     """Return the lake as its events table says whose it is; nothing is checked against it."""
-    said = evolution.properties(spark, tables.events(pipeline).name)
+    said = evolution.properties(spark, tables.of(pipeline).events.name)
     return Lake(spark, place, pipeline, said.get(GENERATION, ""), "")
 
 
@@ -136,44 +119,49 @@ def _refuse_incomplete(
 
 def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None:
     """Bring the tables of a view to its declaration as far as they hold what it needs."""
-    evolution.add_columns(lake.spark, tables.features(view))
-    evolution.allow_nulls(lake.spark, tables.features(view))
+    declared = lake.tables.of(view)
+    evolution.add_columns(lake.spark, declared.gold)
+    evolution.allow_nulls(lake.spark, declared.gold)
     change = evolution.change(lake.spark, view, lake.pipeline)
     evolution.refuse(lake.pipeline.pipeline, change, filled_from)
     if change.kind == "since":  # the next opening, when the buckets are there
         return
-    evolution.settle(lake.spark, view, change)
+    evolution.settle(lake.spark, declared.buckets.name, view, change)
     interrupted_rebuilds.end_replaced_in_place(lake, view)
-    again = lake.known([tables.hours(view)])
+    for table in lake.known([declared.hours]):
+        conform(lake, table)
     if lake.pipeline.engine == "stateful":
-        again.append(tables.features(view))
-    for table in again:
-        if difference(lake.spark, table):
-            create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)
+        conform(lake, declared.gold)
 
 
-def _renew_arrivals(
-    spark: SparkSession, place: Place, pipeline: PipelineDefinition, generation: str
-) -> None:
-    """Make arrivals again that a rebuild with the other engine left behind."""
-    for table in map(tables.arrivals, pipeline.views):
-        if evolution.properties(spark, table.name).get(GENERATION) != generation:
-            create(spark, place, pipeline, table, generation, replace=True)
+def _make_missing(lake: Lake, missing: Collection[str]) -> None:
+    """Make the missing tables, the columns that a later version declared, and arrivals again that a
+    rebuild with the other engine left behind."""
+    for table in lake.tables.required:
+        if table.name in missing:
+            create(lake, table)
+    evolution.add_columns(lake.spark, lake.tables.batches)
+    if lake.pipeline.engine == "stateful":
+        for view in lake.pipeline.views:
+            table = lake.tables.of(view).arrivals
+            if evolution.properties(lake.spark, table.name).get(GENERATION) != lake.generation:
+                create(lake, table, replace=True)
 
 
 def _shared_generation(
-    spark: SparkSession, pipeline: PipelineDefinition, absent: list[Table]
+    spark: SparkSession, pipeline: PipelineDefinition, absent: Collection[str]
 ) -> str:
     """Return the generation of the tables that are there, else a new one."""
-    for table in tables.of(pipeline):
-        if table.generational and table not in absent:
+    for table in tables.of(pipeline).required:
+        if table.generational and table.name not in absent:
             return evolution.properties(spark, table.name).get(GENERATION, "")
     return new_generation()
 
 
 def _properties(spark: SparkSession, pipeline: PipelineDefinition) -> dict[str, Mapping[str, str]]:
     """Return the properties of the pipeline's tables, by name."""
-    return {table.name: evolution.properties(spark, table.name) for table in tables.of(pipeline)}
+    names = [table.name for table in tables.of(pipeline).required]
+    return {name: evolution.properties(spark, name) for name in names}
 
 
 def _opened(
@@ -183,17 +171,18 @@ def _opened(
     said: Mapping[str, Mapping[str, str]],
 ) -> Lake:
     """Return the lake after checking each table against what is declared and against the others."""
-    per_view = {f(view).name for view in pipeline.views for f in (tables.buckets, tables.features)}
+    declared = tables.of(pipeline)
+    settled = [t for view in declared.views.values() for t in (view.buckets, view.gold)]
     generations = {}
-    for table in tables.of(pipeline):
+    for table in declared.required:
         properties = said[table.name]
-        _check_owner(place, pipeline, table, properties)
-        if table.name not in per_view:
-            _refuse_difference(spark, table)
+        check_owner(place, pipeline, table, properties)
+        if table not in settled:
+            refuse_difference(spark, table)
         generations[table.name] = properties.get(GENERATION, "")
-    land = generations[tables.bronze(pipeline).name]
-    events = generations[tables.events(pipeline).name]
-    others = [tables.quarantine(pipeline), *map(tables.buckets, pipeline.views)]
+    land = generations[declared.bronze.name]
+    events = generations[declared.events.name]
+    others = [declared.quarantine, *(view.buckets for view in declared.views.values())]
     if any(generations[table.name] != events for table in others):
         raise LakeError(
             "a rebuild was interrupted: its tables are of different generations",
@@ -201,41 +190,3 @@ def _opened(
             expected=f"run `tidemill rebuild {pipeline.pipeline} --from bronze` again",
         )
     return Lake(spark, place, pipeline, events, land)
-
-
-def check_whose(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> None:
-    """Raise LakeError when a table that stands under a name of the pipeline's is of another
-    pipeline or format, or when bronze is not as declared."""
-    for table in tables.of(pipeline):
-        if spark.catalog.tableExists(table.name):
-            _check_owner(place, pipeline, table, evolution.properties(spark, table.name))
-    _refuse_difference(spark, tables.bronze(pipeline))
-
-
-def _check_owner(
-    place: Place, pipeline: PipelineDefinition, table: Table, properties: Mapping[str, str]
-) -> None:
-    owner = properties.get(OWNER, "")
-    if owner != pipeline.pipeline and table != tables.batches():
-        raise LakeError(
-            f"table {table.name} belongs to pipeline {owner!r}",
-            where=str(place),
-            expected=f"a table of {pipeline.pipeline!r}; rename the view or take another root",
-        )
-    version = properties.get("tidemill.format", "none")
-    if version != FORMAT:
-        raise LakeError(
-            f"table {table.name} has format {version}",
-            where=str(place),
-            expected=f"format {FORMAT}",
-        )
-
-
-def _refuse_difference(spark: SparkSession, table: Table) -> None:
-    differences = difference(spark, table)
-    if differences:
-        raise LakeError(
-            f"is not as the pipeline declares it: {differences}",
-            where=table.name,
-            expected="the definition that made the table, or `tidemill rebuild ... --from bronze`",
-        )

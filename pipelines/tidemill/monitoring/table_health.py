@@ -23,7 +23,7 @@ def tables_of(lake: Lake) -> list[dict[str, Any]]:
     A file is small under 16 MB beside another such file of its partition: the two could be one.
     None where it cannot be told.
     """
-    return [_health(lake, table) for table in lake.tables()]
+    return [_health(lake, table) for table in lake.existing_tables()]
 
 
 def _health(lake: Lake, table: Table) -> dict[str, Any]:

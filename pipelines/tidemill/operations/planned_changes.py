@@ -19,7 +19,7 @@ def plan(
         {
             **vars(change),
             "way": change.way(named or definition.pipeline),
-            "unfinished": interrupted_rebuilds.of_view(opening.session(), view)
+            "unfinished": interrupted_rebuilds.of_view(opening.session(), view, definition)
             if change.kind != "views"
             else [],
         }

@@ -14,7 +14,6 @@ from tidemill.config.settings import iso
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.pipeline import batch_log
@@ -48,7 +47,7 @@ def reconcile(
     feature had read by then. A gold that was never refreshed has 0
     differences when it is empty.
     """
-    name = tables.features(view).name
+    name = lake.tables.of(view).gold.name
     if version is None:
         state = lake.gold_state(view)
         ledger_fields, at = state.ledger, state.version
@@ -61,7 +60,7 @@ def reconcile(
     if source == "events":
         keys, different = accepted_events.compare(lake, view, at, as_of, batch)
     else:
-        keys, different = strategy.compare(lake.spark, view, at, as_of, batch)
+        keys, different = strategy.compare(lake, view, at, as_of, batch)
     return Reconciled(view.name, iso(as_of), batch, at, keys, different)
 
 

@@ -25,7 +25,7 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock
 from tidemill.errors import InputError, UsageError
 from tidemill.features.suggestions import did_you_mean
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
@@ -159,7 +159,7 @@ def replay(lake: Lake, repaired: Sequence[Repaired], clock: Clock) -> dict[str, 
     if len(repaired) > len(known) + len(refused):
         _mark(lake, passing, clock)
         reach("replay.marked")
-        landed = _insert(lake, tables.bronze(lake.pipeline).name, passing)
+        landed = _insert(lake, lake.tables.bronze.name, passing)
         reach("replay.landed")
     return {
         "pipeline": lake.pipeline.pipeline,
@@ -179,7 +179,7 @@ def _original(replay_id: str) -> str:
 def _refused(lake: Lake, ids: Sequence[str]) -> DataFrame:
     """Return the rows of quarantine with these ids."""
     asked = lake.spark.createDataFrame([(one,) for one in dict.fromkeys(ids)], "record_id STRING")
-    quarantine = lake.spark.table(tables.quarantine(lake.pipeline).name)
+    quarantine = lake.spark.table(lake.tables.quarantine.name)
     return quarantine.join(F.broadcast(asked), "record_id", "left_semi")
 
 
@@ -204,32 +204,26 @@ def _as_bronze(lake: Lake, repaired: Sequence[Repaired]) -> DataFrame:
     )
     named = F.concat(F.lit(replays.PREFIX), F.col("record_id"))
     joined = originals.join(said, "record_id").withColumn("record_id", named)
-    return joined.select(*tables.bronze(lake.pipeline).column_names)
+    return joined.select(*lake.tables.bronze.column_names)
 
 
 def _already(lake: Lake, ids: Sequence[str]) -> set[str]:
     """Return those of the ids whose repaired records are in bronze."""
-    if not lake.has(replays.table(lake.pipeline).name):
+    if not lake.has(lake.tables.replays.name):
         return set()
     return {row["record_id"] for row in replays.landed(lake).collect()} & set(ids)
 
 
 def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
     """Name what is about to be landed, so that no rebuild counts its original beside it."""
-    declared = replays.table(lake.pipeline)
-    if not lake.has(declared.name):
-        try:
-            creation.create(lake.spark, lake.place, lake.pipeline, declared, lake.generation)
-        except PySparkException:
-            if not lake.has(declared.name):  # another replay, on a catalog, may have made it now
-                raise
+    creation.ensure(lake, lake.tables.replays)
     marks = rows.select(
         F.expr(f"substring(record_id, {len(replays.PREFIX) + 1})").alias("record_id"),
         F.col("record_id").alias("replay_id"),
         times.at(clock.now()).alias("replayed_at"),
         "ingest_date",
     )
-    _insert(lake, declared.name, marks)
+    _insert(lake, lake.tables.replays.name, marks)
 
 
 def _insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:

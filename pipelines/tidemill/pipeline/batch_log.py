@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidemill.lake import batches, tables
+from tidemill.lake import batches
 from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits.failpoints import reach
@@ -34,7 +34,7 @@ def flow(lake: Lake) -> Flow:
 def recorded(lake: Lake) -> dict[str, int]:
     """Return, by table, the newest version that `tidemill_batches` tells of; -1 for none. Of a
     table that the last days do not tell of, all days are read."""
-    if lake.is_as_made(tables.batches().name):
+    if lake.is_as_made(lake.tables.batches.name):
         return dict.fromkeys(flow(lake).told_by, -1)
     versions = _recorded(lake, recent(lake))
     return versions if min(versions.values()) >= 0 else _recorded(lake, of_pipeline(lake))
@@ -42,7 +42,7 @@ def recorded(lake: Lake) -> dict[str, int]:
 
 def of_pipeline(lake: Lake) -> DataFrame:
     """Return the pipeline's rows of `tidemill_batches`."""
-    rows = lake.spark.table(tables.batches().name)
+    rows = lake.spark.table(lake.tables.batches.name)
     return rows.where(F.col("pipeline") == lake.pipeline.pipeline)
 
 
@@ -85,21 +85,21 @@ def record(lake: Lake) -> Versions:
 def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
     """Append the rows to `tidemill_batches`, in one commit; none makes no commit."""
     if rows:
-        table = tables.batches()
+        table = lake.tables.batches
         schema: StructType = lake.spark.table(table.name).schema
-        records = [as_row(lake.pipeline.pipeline, row) for row in rows]
+        records = [as_row(lake, row) for row in rows]
         frame = lake.spark.createDataFrame(records, schema)
         frame.coalesce(1).write.format("delta").mode("append").saveAsTable(table.name)
     reach("batches.recorded")
 
 
-def as_row(pipeline: str, row: BatchRow) -> dict[str, Any]:
+def as_row(lake: Lake, row: BatchRow) -> dict[str, Any]:
     """Return the row as the table holds it, by column."""
-    names = (column.name for column in tables.batches().columns if hasattr(row, column.name))
+    names = (column.name for column in lake.tables.batches.columns if hasattr(row, column.name))
     return {
         **{name: getattr(row, name) for name in names},
         **{name: row.counts.get(name) for name in COUNTS},
-        "pipeline": pipeline,
+        "pipeline": lake.pipeline.pipeline,
         "seconds": {name: float(value) for name, value in row.seconds.items()},
         "date": row.committed_at.date(),
     }

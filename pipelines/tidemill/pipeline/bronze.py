@@ -22,5 +22,5 @@ def stamped(records: DataFrame, pipeline: PipelineDefinition, clock: Clock) -> D
     return (
         records.withColumn("ingested_at", now)
         .withColumn("ingest_date", F.to_date("ingested_at"))
-        .select(*tables.bronze(pipeline).column_names)
+        .select(*tables.of(pipeline).bronze.column_names)
     )

@@ -17,9 +17,10 @@ from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
-from tidemill.lake.open import absent_of, as_found, late_views, open_for_reading, open_for_writing
-from tidemill.lake.schema import creation, evolution
+from tidemill.lake.open import as_found, late_views, open_for_reading, open_for_writing
+from tidemill.lake.schema import evolution, sql_views
 from tidemill.lake.schema.evolution import Change
+from tidemill.lake.schema.verification import absent_of
 from tidemill.lake.session.session import session
 from tidemill.pipeline.queries import Pipeline
 from tidemill.sources import Source
@@ -127,18 +128,18 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
     lakes.check_root(opening.place)
     spark = opening.session()
     lakes.register(spark, opening.place)
-    absent = absent_of(spark, definition)
+    declared, absent = tables.of(definition), absent_of(spark, definition)
     behind = late_views(spark, opening.place, definition, absent)
     standing = [view for view in definition.views if view.name not in behind]
     for view in standing:
-        for table in (tables.buckets(view), tables.features(view)):
+        for table in (declared.of(view).buckets, declared.of(view).gold):
             if table.name in absent:
                 raise LakeError(
                     f"has no table {table.name}",
                     where=str(opening.place),
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
-    if tables.events(definition).name not in absent:
+    if declared.events.name not in absent:
         behind |= coverage.late(as_found(spark, opening.place, definition), standing)
     return [
         Change(view.name, "views", f"its buckets lack events: {behind[view.name]}")
@@ -153,12 +154,13 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     lakes.check_root(opening.place)
     spark = opening.session()
     lakes.register(spark, opening.place)
-    creation.make_functions(spark)
+    sql_views.make_functions(spark)
     for definition in definitions:
-        has_tables = all(spark.catalog.tableExists(table.name) for table in tables.of(definition))
+        required = tables.of(definition).required
+        has_tables = all(spark.catalog.tableExists(table.name) for table in required)
         if has_tables and not opening.place.catalog:
             lake = lakes.Lake(spark, opening.place, definition, "", "")
-            creation.make_views(spark, definition, creation.newest_days(lake, definition))
+            sql_views.make_views(spark, definition, sql_views.newest_days(lake, definition))
     return spark
 
 

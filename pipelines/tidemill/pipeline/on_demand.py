@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import EPOCH, Clock, iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
@@ -36,7 +36,7 @@ def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, 
                 "mode": done.mode,
                 "batch": done.batch,
                 "keys_changed": done.keys_changed,
-                "gold_version": lake.commits(tables.features(view).name, 1)[0].version,
+                "gold_version": lake.commits(lake.tables.of(view).gold.name, 1)[0].version,
                 "seconds": round(done.seconds, 3),
             }
         )
@@ -75,7 +75,7 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
 
 
 def _refuse_lost(lake: Lake, view: FeatureView, as_of: datetime) -> None:
-    buckets = lake.spark.table(tables.buckets(view).name)
+    buckets = lake.spark.table(lake.tables.of(view).buckets.name)
     oldest = buckets.agg(F.unix_seconds(F.min("bucket_start"))).collect()[0][0]
     if oldest is None:
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemill.config.settings import Clock
 from tidemill.lake.catalog import Lake
+from tidemill.lake.lock import gate_folder
 from tidemill.lake.schema.creation import new_generation
 from tidemill.quality import results, suites, validation_run
 
@@ -19,7 +20,7 @@ def gate(lake: Lake, clock: Clock, docs: Path | None, wait: float) -> dict[str, 
     a catalog.
     """
     run, at = new_generation(), clock.now().replace(microsecond=0)
-    own = results.folder(lake)
+    own = gate_folder(lake.place)
     place = docs or (own and own / "docs")
     usual = results.earlier(lake, suites.EVENTS_PER_HOUR)
     checks = validation_run.checked(suites.assets(lake, clock, usual), run, place)

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.errors import UsageError
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.times import at, of_epoch
 from tidemill.pipeline.silver import replays
@@ -23,7 +22,7 @@ EXPORTED = 10_000  # records
 def refused(lake: Lake, since: datetime | None = None, reason: str | None = None) -> DataFrame:
     """Return refused records, and `replayed`, whether a repaired one was landed; those that came
     since a time, those with a reason, such as `missing:gti`, or `missing` for any field."""
-    rows = lake.spark.table(tables.quarantine(lake.pipeline).name)
+    rows = lake.spark.table(lake.tables.quarantine.name)
     if since is not None:
         rows = rows.where(F.col("ingested_at") >= at(since))
     if reason is not None:
@@ -31,7 +30,7 @@ def refused(lake: Lake, since: datetime | None = None, reason: str | None = None
         rows = rows.where(
             F.exists("reasons", lambda r: (r == one) | r.startswith(F.concat(one, F.lit(":"))))
         )
-    if not lake.has(replays.table(lake.pipeline).name):
+    if not lake.has(lake.tables.replays.name):
         return rows.withColumn("replayed", F.lit(False))
     sent = replays.landed(lake).select("record_id", F.lit(True).alias("__landed"))
     landed = F.coalesce("__landed", F.lit(False))

@@ -25,7 +25,7 @@ from tidemill.config.settings import Clock
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column
 from tidemill.features.windows import HOUR, duration
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.operations import reconcile
 from tidemill.pipeline.silver import minute_buckets
@@ -51,10 +51,10 @@ def assets(lake: Lake, clock: Clock, earlier: Sequence[float]) -> Iterator[Asset
     pipeline = lake.pipeline
     held = {view.name: minute_buckets.bucketed(lake, view) for view in pipeline.views}
     newest = max(filter(None, (state.newest for state in held.values())), default=None)
-    events = _recent(lake, tables.events(pipeline).name, "event_hour", newest)
+    events = _recent(lake, lake.tables.events.name, "event_hour", newest)
     once = _expect("ColumnValuesToBeUnique", "record_id:once", column="record_id")
     suite = [*event_suite(pipeline), once]
-    yield Asset(tables.events(pipeline).name, of_events(events, pipeline), suite, ("record_id",))
+    yield Asset(lake.tables.events.name, of_events(events, pipeline), suite, ("record_id",))
     for view in pipeline.views:
         yield _of_buckets(lake, view, newest)
         yield _of_gold(lake, view)
@@ -83,7 +83,7 @@ def _not_below(column: str, least: int) -> Expectation:
 
 
 def _of_buckets(lake: Lake, view: FeatureView, newest: datetime | None) -> Asset:
-    table = tables.buckets(view).name
+    table = lake.tables.of(view).buckets.name
     counts = {p.name: p.part.least for p in view.partials if p.part.least is not None}
     suite = [*_of_keys(view), *(_not_below(name, least) for name, least in counts.items())]
     key = (*view.keys, "bucket_start", "batch")
@@ -93,7 +93,7 @@ def _of_buckets(lake: Lake, view: FeatureView, newest: datetime | None) -> Asset
 
 
 def _of_gold(lake: Lake, view: FeatureView) -> Asset:
-    table, least = tables.features(view).name, {}
+    table, least = lake.tables.of(view).gold.name, {}
     pairs = list(nested(view)) if lake.pipeline.quality.gate.nested_windows else []
     for column in view.shown:
         if column.least is not None:

@@ -13,7 +13,6 @@ from typing import Any
 from tidemill.config.settings import Clock, iso
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.integrity import interrupted_rebuilds
@@ -42,7 +41,7 @@ def describe(lake: Lake, view: FeatureView, clock: Clock) -> Described:
         "gold_version": state.version,
         "features": [_feature(view, column) for column in view.shown],
         "tables": [_table(lake, table) for table in _tables(lake, view)],
-        "unfinished": interrupted_rebuilds.of_view(lake.spark, view),
+        "unfinished": interrupted_rebuilds.of_view(lake.spark, view, lake.pipeline),
     }
 
 
@@ -59,10 +58,10 @@ def _feature(view: FeatureView, column: Column) -> Described:
 
 def _tables(lake: Lake, view: FeatureView) -> Iterator[Table]:
     """Yield the tables that the view is made of, in the order of the flow, those that are there."""
-    pipeline = lake.pipeline
-    yield from (tables.bronze(pipeline), tables.quarantine(pipeline), tables.events(pipeline))
-    yield from lake.known((tables.buckets(view), tables.hours(view), tables.arrivals(view)))
-    yield from (tables.features(view), tables.batches())
+    declared, own = lake.tables, lake.tables.of(view)
+    yield from (declared.bronze, declared.quarantine, declared.events)
+    yield from lake.known((own.buckets, own.hours, own.arrivals))
+    yield from (own.gold, declared.batches)
 
 
 def _table(lake: Lake, table: Table) -> Described:

@@ -22,7 +22,7 @@ from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Partial
 from tidemill.features.suggestions import did_you_mean
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
@@ -152,7 +152,7 @@ def _row(lake: Lake, view: FeatureView, key: Key, time: _Time) -> Row:
     if time.version is None:
         return _asked(lake, "key_features", view, key, _known(time))[0]
     reader = lake.spark.read.option("versionAsOf", time.version)
-    gold = {"gold_rows": reader.table(tables.features(view).name)}
+    gold = {"gold_rows": reader.table(lake.tables.of(view).gold.name)}
     return _asked(lake, "key_row", view, key, {}, gold)[0]
 
 
@@ -222,8 +222,8 @@ def _events(
     """Return the events in a window of the columns that meet a condition of theirs."""
     if time.as_of is None:
         return []
-    of = {"known_events": tables.events, "known_records": tables.bronze}
-    known = {name: lake.spark.table(table(lake.pipeline).name) for name, table in of.items()}
+    of = {"known_events": lake.tables.events, "known_records": lake.tables.bronze}
+    known = {name: lake.spark.table(table.name) for name, table in of.items()}
     partials = {term.partial.name for column in columns for term in column.terms}
     events = []
     for row in _asked(lake, "key_events", view, key, {"as_of": time.as_of}, known):

@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import Clock, iso
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 
@@ -79,7 +78,7 @@ def versions(lake: Lake, view: FeatureView) -> list[GoldVersion]:
             commit.ledger,
             commit.metrics,
         )
-        for commit in lake.commits(tables.features(view).name, None)
+        for commit in lake.commits(lake.tables.of(view).gold.name, None)
         if commit.ledger and commit.ledger.get("as_of")
     ]
 
@@ -91,7 +90,7 @@ def version_at(lake: Lake, view: FeatureView, at: datetime) -> GoldVersion:
     UsageError for a time after gold's as_of, and for one before the first refresh; LakeError for
     one that the log no longer reaches.
     """
-    name = tables.features(view).name
+    name = lake.tables.of(view).gold.name
     history = versions(lake, view)
     if not history:
         raise UsageError("was never refreshed", where=name, expected="a refresh, then a time")
@@ -117,7 +116,7 @@ def rows_at(lake: Lake, view: FeatureView, at: datetime) -> DataFrame:
     Refuses what `version_at` refuses, and a version whose files VACUUM has deleted (LakeError).
     In a folder the files are looked for; a catalog's are read once through.
     """
-    name, gold = tables.features(view).name, version_at(lake, view, at)
+    name, gold = lake.tables.of(view).gold.name, version_at(lake, view, at)
     try:
         rows = lake.spark.read.option("versionAsOf", gold.version).table(name)
         files = rows.inputFiles()

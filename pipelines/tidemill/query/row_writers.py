@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tidemill.config.settings import iso
 from tidemill.features import FeatureView
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 
@@ -44,14 +44,14 @@ def last_writer(
 
 
 def _recent(lake: Lake, view: FeatureView) -> Iterator[Told]:
-    for commit in lake.commits(tables.features(view).name):
+    for commit in lake.commits(lake.tables.of(view).gold.name):
         if commit.ledger:
             yield commit.version, commit.ledger, commit.at
 
 
 def _recorded(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Told]:
     """Yield what `tidemill_batches` tells, which is more than a log may keep, but trails it."""
-    batches = lake.spark.table(tables.batches().name)
+    batches = lake.spark.table(lake.tables.batches.name)
     of_view = (F.col("view") == view.name) & (F.col("as_of") == times.at(as_of))
     for row in times.collect(batches.where(of_view).select("version", "ledger", "committed_at")):
         if row["ledger"]:
@@ -64,7 +64,7 @@ def _changed_in(lake: Lake, view: FeatureView, key: Mapping[str, str], versions:
     reader = lake.spark.read.option("readChangeFeed", "true")
     reader = reader.option("startingVersion", versions[0]).option("endingVersion", versions[-1])
     try:
-        feed = reader.table(tables.features(view).name)
+        feed = reader.table(lake.tables.of(view).gold.name)
         for name, value in key.items():
             feed = feed.where(F.col(name) == F.lit(value).cast(view.types[name]))
         newest = feed.agg(F.max("_commit_version")).collect()[0][0]

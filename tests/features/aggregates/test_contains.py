@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from command_line import call
 from lakes import Lakes
 from tidemill.features import Feature, FeatureView, bloom, contains, cuckoo
-from tidemill.lake.schema.creation import make_functions
+from tidemill.lake.schema.sql_views import make_functions
 
 ALPHABET = "abcXYZ019 _-äöüßéñ漢字かな🙂\u0301"
 

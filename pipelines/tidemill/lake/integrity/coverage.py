@@ -75,9 +75,10 @@ def of_absent(
     record = read(checkpoint) or {}
     reasons = {}
     for view in pipeline.views:
-        name = tables.buckets(view).name
+        declared = tables.of(pipeline).of(view)
+        name = declared.buckets.name
         if name in absent:
-            lost = view.name in record or tables.features(view).name not in absent
+            lost = view.name in record or declared.gold.name not in absent
             why = f"{name} is gone" if lost else f"{name} does not exist yet"
             reasons[view.name] = f"{why}, and feature has read {_batches(checkpoint.finished())}"
     return reasons
@@ -98,7 +99,7 @@ def late(lake: Lake, views: Iterable[FeatureView] | None = None) -> dict[str, st
 def _reason(
     lake: Lake, view: FeatureView, record: Record | None, checkpoint: Checkpoint
 ) -> str | None:
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     if record is None:
         return _reason_without_record(lake, view, checkpoint)
     entry = record.get(view.name)
@@ -154,7 +155,7 @@ def take_part(lake: Lake) -> None:
     checkpoint, behind = lake.checkpoint("feature"), late(lake)
     record = read(checkpoint) or {}
     views = [view for view in lake.pipeline.views if view.name not in behind]
-    declared = {view.name: tables.buckets(view).name for view in views}
+    declared = {view.name: lake.tables.of(view).buckets.name for view in views}
     for view, entry in record.items():
         if view not in {*declared, *behind} and entry["through"] is None:
             entry["through"] = checkpoint.finished()
@@ -167,7 +168,7 @@ def take_part(lake: Lake) -> None:
 def covered(lake: Lake, view: FeatureView, batch: int) -> None:
     """Record that the view's buckets hold all that feature has read up to a batch."""
     checkpoint = lake.checkpoint("feature")
-    entry = {"table": table_id(lake.spark, tables.buckets(view).name), "through": batch}
+    entry = {"table": table_id(lake.spark, lake.tables.of(view).buckets.name), "through": batch}
     write(checkpoint, {**(read(checkpoint) or {}), view.name: entry})
 
 
@@ -176,7 +177,7 @@ def _reason_without_record(lake: Lake, view: FeatureView, checkpoint: Checkpoint
     the log no longer holds each append, the hours of both. In doubt a view is complete."""
     if any(key in view.select for key in view.keys):
         return None  # an event whose selected key is null is in no bucket
-    name, events = tables.buckets(view).name, tables.events(lake.pipeline).name
+    name, events = lake.tables.of(view).buckets.name, lake.tables.events.name
     counted = _counted(lake, name)
     version = checkpoint.read_to()
     if counted is None or version is None or lake.commits(events, 1)[0].version + 1 != version:
@@ -202,7 +203,7 @@ def _counted(lake: Lake, name: str) -> int | None:
 
 def _missing_hour(lake: Lake, view: FeatureView) -> str | None:
     """Return which hour of events has no bucket at all; it reads partitions' values alone."""
-    events, buckets = tables.events(lake.pipeline).name, tables.buckets(view).name
+    events, buckets = lake.tables.events.name, lake.tables.of(view).buckets.name
     version = lake.checkpoint("feature").read_to()
     reader = lake.spark.read
     if version is not None and version <= lake.commits(events, 1)[0].version:

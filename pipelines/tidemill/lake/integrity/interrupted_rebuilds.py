@@ -20,12 +20,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
-from tidemill.lake.schema import evolution
+from tidemill.lake.schema import evolution, table_properties
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +50,15 @@ def stagings(spark: SparkSession, view: FeatureView) -> list[Rebuild]:
     return [each for each in rebuilds if each.get("view") == view.name]
 
 
-def of_view(spark: SparkSession, view: FeatureView) -> list[dict[str, str]]:
+def of_view(
+    spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition
+) -> list[dict[str, str]]:
     """Return the unfinished rebuilds of a part of the view's buckets: `{of, table, way}`."""
     rebuilds = [
         {"of": "keys or since", "table": each["table"], "way": "the same `tidemill rebuild` again"}
         for each in stagings(spark, view)
     ]
-    name = tables.buckets(view).name
+    name = tables.of(pipeline).of(view).buckets.name
     recorded = state(spark, name)
     if "through" in recorded:
         way = "any command that writes makes gold again; then the same `tidemill rebuild` again"
@@ -71,7 +74,7 @@ def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
 
     One commit drops the property and carries a ledger that says so.
     """
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     recorded = state(lake.spark, name)
     if "through" not in recorded:
         return
@@ -90,7 +93,7 @@ def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
         ledger.REBUILD: recorded.get("id", ""),
     }
     with writer.carrying(lake.spark, fields):
-        lake.spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{STATE}')")
+        table_properties.delete(lake.spark, name, STATE)
 
 
 def from_bronze(lake: Lake) -> bool:
@@ -101,7 +104,7 @@ def from_bronze(lake: Lake) -> bool:
 
 def _generation(lake: Lake, view: FeatureView) -> str | None:
     """Return the generation of gold's newest ledger, None when no ledger is kept."""
-    name = tables.features(view).name
+    name = lake.tables.of(view).gold.name
     commits: Iterable[ledger.Commit] = lake.commits(name)
     newest = next((commit.ledger for commit in commits if commit.ledger), None)
     return str(newest["generation"]) if newest else None

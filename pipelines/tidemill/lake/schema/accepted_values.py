@@ -51,21 +51,23 @@ def settle(spark: SparkSession, pipeline: PipelineDefinition) -> None:
     lifted = (field for field in before if field not in declared)
     after |= {f: [*before[f]] for f in lifted if _in_quarantine(spark, pipeline, f, None)}
     if {f: sorted(v) for f, v in after.items()} != {f: sorted(v) for f, v in before.items()}:
-        tell(spark, tables.events(pipeline).name, {ALLOWED: json.dumps(after)})
+        tell(spark, tables.of(pipeline).events.name, {ALLOWED: json.dumps(after)})
 
 
 def _taken(spark: SparkSession, pipeline: PipelineDefinition) -> Values:
     """Return what the events table says; of a lake that does not, what its views declared last."""
-    said = properties(spark, tables.events(pipeline).name)
+    said = properties(spark, tables.of(pipeline).events.name)
     if ALLOWED in said:
         values: Values = json.loads(said[ALLOWED])
         return values
-    views = [_declared_last(spark, view) for view in pipeline.views]
+    views = [_declared_last(spark, view, pipeline) for view in pipeline.views]
     return pipeline.model_copy(update={"views": tuple(views)}).allowed_values()
 
 
-def _declared_last(spark: SparkSession, view: FeatureView) -> FeatureView:
-    said = properties(spark, tables.buckets(view).name)
+def _declared_last(
+    spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition
+) -> FeatureView:
+    said = properties(spark, tables.of(pipeline).of(view).buckets.name)
     return FeatureView.model_validate(json.loads(said[DECLARED])) if DECLARED in said else view
 
 
@@ -80,7 +82,7 @@ def _in_quarantine(
     wanted = None if values is None else list(values)
     if wanted == []:
         return None
-    rows = spark.table(tables.quarantine(pipeline).name)
+    rows = spark.table(tables.of(pipeline).quarantine.name)
     rows = rows.where(F.array_contains("reasons", f"unknown_value:{field}"))
     value = F.get_json_object("raw_payload", f"$.{field}").alias("value")
     rows = rows.select(value)

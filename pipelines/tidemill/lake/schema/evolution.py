@@ -17,7 +17,7 @@ A partial that no feature needs any more is let go: its column stays, empty from
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -36,6 +36,7 @@ from tidemill.lake.provenance import DECLARED, GRAIN, PARTIALS, VERSION, grain, 
 from tidemill.lake.schema import accepted_values, expired_before
 from tidemill.lake.schema.table_properties import properties as properties
 from tidemill.lake.schema.table_properties import tell as tell
+from tidemill.lake.tables import Column, Table
 
 Kind = Literal["none", "gold", "since", "features", "views", "bronze"]
 
@@ -72,7 +73,7 @@ class Change:
         }[self.kind]
 
 
-def add_columns(spark: SparkSession, table: tables.Table) -> None:
+def add_columns(spark: SparkSession, table: Table) -> None:
     """Add to the table, in one commit, the columns that a later version declared and it is without;
     its partition columns stay last."""
     names = spark.table(table.name).columns
@@ -88,7 +89,15 @@ def add_columns(spark: SparkSession, table: tables.Table) -> None:
         spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")
 
 
-def allow_nulls(spark: SparkSession, table: tables.Table) -> None:
+def append_columns(spark: SparkSession, name: str, columns: Sequence[Column]) -> None:
+    """Add columns, null in every row, at the end of a table, in one commit; none makes no
+    commit."""
+    if columns:
+        listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in columns)
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
+
+
+def allow_nulls(spark: SparkSession, table: Table) -> None:
     """Let the columns be null that a later version declared so."""
     declared = {column.name: column for column in table.columns}
     for field in spark.table(table.name).schema:
@@ -96,12 +105,11 @@ def allow_nulls(spark: SparkSession, table: tables.Table) -> None:
             spark.sql(f"ALTER TABLE {table.name} ALTER COLUMN {field.name} DROP NOT NULL")
 
 
-def change(
-    spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition | None = None
-) -> Change:
-    """Return how the view differs from its bucket and gold tables and, where the pipeline is given,
-    from the values that its events table has taken."""
-    buckets, gold = tables.buckets(view), tables.features(view)
+def change(spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition) -> Change:
+    """Return how a view of the pipeline differs from its bucket and gold tables, and from the
+    values that the events table has taken."""
+    declared = tables.of(pipeline).of(view)
+    buckets, gold = declared.buckets, declared.gold
     types = {f.name: f.dataType.simpleString().lower() for f in spark.table(buckets.name).schema}
     table_properties = properties(spark, buckets.name)
     held = _held(table_properties, types, view)
@@ -114,7 +122,7 @@ def change(
         "missing": missing,
         "let_go": tuple(name for name in held if name not in wanted),
     }
-    kind, why = _kind(view, table_properties, types, columns)
+    kind, why = _kind(view, buckets, table_properties, types, columns)
     differs = Change(
         view.name,
         kind,
@@ -127,19 +135,23 @@ def change(
     )
     if kind == "bronze":
         return differs
-    if pipeline and (refused := accepted_values.refused_value(spark, pipeline, view)):
+    if refused := accepted_values.refused_value(spark, pipeline, view):
         return replace(differs, kind="bronze", why=refused)
-    return _with_expired(spark, view, table_properties, differs)
+    return _with_expired(spark, buckets.name, view, table_properties, differs)
 
 
 def _with_expired(
-    spark: SparkSession, view: FeatureView, table_properties: Mapping[str, str], differs: Change
+    spark: SparkSession,
+    buckets: str,
+    view: FeatureView,
+    table_properties: Mapping[str, str],
+    differs: Change,
 ) -> Change:
     """Return the change of a view of which windows may need buckets that have expired; only another
     declaration than the tables' last can."""
     if table_properties.get(DECLARED) == json.dumps(view.words()):
         return differs
-    if (lost := expired_before.lost_since(spark, view, table_properties)) is None:
+    if (lost := expired_before.lost_since(spark, buckets, view, table_properties)) is None:
         return differs
     needed, before = lost
     why = f"the windows need buckets from {iso(needed)} on, and those before {iso(before)} expired"
@@ -150,11 +162,12 @@ def _with_expired(
 
 def _kind(
     view: FeatureView,
+    buckets: Table,
     table_properties: Mapping[str, str],
     types: Mapping[str, str],
     columns: Mapping[str, tuple[str, ...]],
 ) -> tuple[Kind, str]:
-    if other := _other_columns(view, types):
+    if other := _other_columns(view, buckets, types):
         return "bronze", other
     if table_properties.get(GRAIN, grain(view)) != grain(view):
         return "bronze", "keys, bucket or event time are others"
@@ -171,9 +184,9 @@ def _kind(
     return "none", "the tables are as declared"
 
 
-def _other_columns(view: FeatureView, types: Mapping[str, str]) -> str:
+def _other_columns(view: FeatureView, buckets: Table, types: Mapping[str, str]) -> str:
     """Return which column of the buckets has another type than declared, or is missing as a key."""
-    wanted = {c.name: c.type.lower().replace(" ", "") for c in tables.buckets(view).columns}
+    wanted = {c.name: c.type.lower().replace(" ", "") for c in buckets.columns}
     partials = {partial.name for partial in view.partials}
     for name, type_ in wanted.items():
         if name not in types and name not in partials:
@@ -222,30 +235,31 @@ def name_of(feature: Feature) -> str:
     return "_".join(filter(None, (feature.stem, feature.aggregate)))
 
 
-def settle(spark: SparkSession, view: FeatureView, view_change: Change) -> None:
-    """Have the bucket table say that it holds what the view declares, and nothing else."""
-    name = tables.buckets(view).name
-    declaration, said = provenance.told(view), properties(spark, name)
+def settle(spark: SparkSession, buckets: str, view: FeatureView, view_change: Change) -> None:
+    """Have the bucket table, by name, say that it holds what the view declares, and nothing
+    else."""
+    declaration, said = provenance.told(view), properties(spark, buckets)
     if all(said.get(key) == value for key, value in declaration.items()):
         return
-    required = {f.name for f in spark.table(name).schema if not f.nullable}
+    required = {f.name for f in spark.table(buckets).schema if not f.nullable}
     for partial in view_change.let_go:
         if partial in required:
-            spark.sql(f"ALTER TABLE {name} ALTER COLUMN {partial} DROP NOT NULL")
-    hold(spark, view, said)
+            spark.sql(f"ALTER TABLE {buckets} ALTER COLUMN {partial} DROP NOT NULL")
+    hold(spark, buckets, view, said)
 
 
 def hold(
     spark: SparkSession,
+    buckets: str,
     view: FeatureView,
     said: Mapping[str, str],
     besides: Mapping[str, str] | None = None,
 ) -> None:
-    """Have the bucket table say that it was made for the view, one version on from what it `said`
-    in its properties; and other properties `besides`, in the same commit."""
+    """Have the bucket table, by name, say that it was made for the view, one version on from what
+    it `said` in its properties; and other properties `besides`, in the same commit."""
     version = str(int(said.get(VERSION, "0")) + 1)
     table_properties = {**provenance.told(view), VERSION: version, **(besides or {})}
-    tell(spark, tables.buckets(view).name, table_properties)
+    tell(spark, buckets, table_properties)
 
 
 def refuse(pipeline: str, view_change: Change, filled_from: datetime | None = None) -> None:

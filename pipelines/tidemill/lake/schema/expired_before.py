@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from tidemill.config.settings import EPOCH, iso
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.commits import ledger
 from tidemill.lake.schema.table_properties import tell
 
@@ -24,16 +23,16 @@ WORDS = "expired before "  # of maintenance's ledger, all there is in a lake of 
 
 
 def lost_since(
-    spark: SparkSession, view: FeatureView, said: Mapping[str, str]
+    spark: SparkSession, buckets: str, view: FeatureView, said: Mapping[str, str]
 ) -> tuple[datetime, datetime] | None:
-    """Return the hour from which the windows need buckets, and the time before which expiry has
-    removed them; None where no window of now reaches so far back. `said` are the bucket table's
-    properties."""
-    before = expired_before(spark, view, said)
+    """Return the hour from which the view's windows need buckets, and the time before which expiry
+    has removed them; None where no window of now reaches so far back. `buckets` is the bucket
+    table's name, `said` are its properties, here and below."""
+    before = expired_before(spark, buckets, said)
     if before is None:
         return None
     newest = F.unix_seconds(F.max("bucket_start"))
-    seconds = spark.table(tables.buckets(view).name).agg(newest).collect()[0][0]
+    seconds = spark.table(buckets).agg(newest).collect()[0][0]
     if seconds is None:
         return None
     end = EPOCH + timedelta(seconds=seconds) + view.bucket_length
@@ -41,33 +40,29 @@ def lost_since(
     return (needed, before) if end - view.horizon < before else None
 
 
-def expired_before(
-    spark: SparkSession, view: FeatureView, said: Mapping[str, str]
-) -> datetime | None:
+def expired_before(spark: SparkSession, buckets: str, said: Mapping[str, str]) -> datetime | None:
     """Return the time before which expiry has removed buckets, None when it never has."""
     if PROPERTY in said:
         return ledger.instant(said[PROPERTY])
-    commits = ledger.commits(spark, tables.buckets(view).name, None)
+    commits = ledger.commits(spark, buckets, None)
     notes = (str((commit.ledger or {}).get(ledger.UPKEEP, "")) for commit in commits)
     times = (ledger.instant(n.removeprefix(WORDS)) for n in notes if n.startswith(WORDS))
     return max(times, default=None)
 
 
-def note(spark: SparkSession, view: FeatureView, before: datetime) -> None:
+def note(spark: SparkSession, buckets: str, before: datetime) -> None:
     """Have the bucket table say that no bucket before a time is sure to be in it."""
-    tell(spark, tables.buckets(view).name, {PROPERTY: iso(before)})
+    tell(spark, buckets, {PROPERTY: iso(before)})
 
 
-def keep(spark: SparkSession, view: FeatureView, said: Mapping[str, str]) -> None:
+def keep(spark: SparkSession, buckets: str, said: Mapping[str, str]) -> None:
     """Have the bucket table say what its log alone says, before that is removed from the log."""
-    if PROPERTY not in said and (before := expired_before(spark, view, said)) is not None:
-        note(spark, view, before)
+    if PROPERTY not in said and (before := expired_before(spark, buckets, said)) is not None:
+        note(spark, buckets, before)
 
 
-def filled(
-    spark: SparkSession, view: FeatureView, said: Mapping[str, str], since: datetime
-) -> None:
+def filled(spark: SparkSession, buckets: str, said: Mapping[str, str], since: datetime) -> None:
     """Have the bucket table say that every bucket from a time on was made again."""
-    before = expired_before(spark, view, said)
+    before = expired_before(spark, buckets, said)
     if before is not None and since < before:
-        note(spark, view, since)
+        note(spark, buckets, since)

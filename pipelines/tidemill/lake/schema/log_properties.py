@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
-from tidemill.lake import tables
 from tidemill.lake.schema.table_properties import tell
 from tidemill.lake.tables import Table
 
@@ -38,7 +37,7 @@ def settle(lake: Lake, table: Table, said: Mapping[str, str]) -> None:
     """Give a table of an earlier version, or of another declaration, its properties; `said` are
     those that it has. One table is of all pipelines: there, the cleaning stays off for good."""
     wanted = declared(lake.place, lake.pipeline)
-    if table.name == tables.batches().name and wanted.get(CLEANING) == "true":
+    if table == lake.tables.batches and wanted.get(CLEANING) == "true":
         del wanted[CLEANING]
     before = {CLEANING: "true", **said}
     missing = {

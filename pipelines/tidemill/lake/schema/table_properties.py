@@ -8,6 +8,10 @@ from pyspark.sql import SparkSession
 
 from tidemill.lake.parameters import quoted
 
+FORMAT_VERSION = "tidemill.format"
+GENERATION = "tidemill.generation"
+OWNER = "tidemill.pipeline"
+
 
 def properties(spark: SparkSession, name: str) -> dict[str, str]:
     """Return a table's properties."""
@@ -18,3 +22,8 @@ def tell(spark: SparkSession, name: str, said: Mapping[str, str]) -> None:
     """Write properties of a table."""
     listed = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in said.items())
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({listed})")
+
+
+def delete(spark: SparkSession, name: str, key: str) -> None:
+    """Delete a property of a table, where it has it."""
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ({quoted(key)})")

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from tidemill.config.settings import EPOCH, Clock, iso
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.monitoring import table_health
@@ -51,13 +51,13 @@ def report(lake: Lake, clock: Clock, days: int) -> Numbers:
 
 def _rows(lake: Lake, since: datetime) -> list[Row]:
     """Return the rows of `tidemill_batches`, and those it does not hold yet, oldest first."""
-    names = [column.name for column in tables.batches().columns]
-    kept = lake.spark.table(tables.batches().name).where(
+    names = [column.name for column in lake.tables.batches.columns]
+    kept = lake.spark.table(lake.tables.batches.name).where(
         (F.col("pipeline") == lake.pipeline.pipeline) & (F.col("committed_at") >= times.at(since))
     )
     rows: list[Row] = [{**dict.fromkeys(names), **r.asDict()} for r in times.collect(kept)]
     beyond: list[BatchRow] = batch_log.since(lake, batch_log.recorded(lake))
-    rows += [batch_log.as_row(lake.pipeline.pipeline, row) for row in beyond]
+    rows += [batch_log.as_row(lake, row) for row in beyond]
     return sorted(
         (row for row in rows if row["committed_at"] >= since), key=lambda row: row["committed_at"]
     )

@@ -22,12 +22,12 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.parameters import literal, quoted
-from tidemill.lake.schema import creation, evolution
+from tidemill.lake.schema import creation, evolution, table_properties
 from tidemill.pipeline.silver import minute_buckets
 
 DAY = timedelta(days=1)
@@ -36,13 +36,11 @@ TAILS = 1_000_000  # the transaction numbers of later events begin here, those o
 
 def make_room(lake: Lake, view: FeatureView, partials: Sequence[str], rebuild: str) -> None:
     """Add the columns that are missing, and empty those that hold something from before."""
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     columns = {field.name for field in lake.spark.table(name).schema}
-    declared = {column.name: column for column in tables.buckets(view).columns}
+    declared = {column.name: column for column in lake.tables.of(view).buckets.columns}
     new = [declared[partial] for partial in partials if partial not in columns]
-    if new:
-        listed = ", ".join(f"{c.name} {c.type} COMMENT {quoted(c.comment)}" for c in new)
-        lake.spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
+    evolution.append_columns(lake.spark, name, new)
     old = [partial for partial in partials if partial in columns]
     if old:
         ledger_fields = {
@@ -64,7 +62,7 @@ def only(
     made = minute_buckets.buckets_of(events, batch, view)
     others = {p.name for p in view.partials if p.name not in partials}
     columns = []
-    for column in lake.spark.table(tables.buckets(view).name).schema:
+    for column in lake.spark.table(lake.tables.of(view).buckets.name).schema:
         if column.name in others or column.name not in made.columns:
             nothing = F.lit(None) if column.nullable else F.lit(0)
             columns.append(nothing.cast(column.dataType).alias(column.name))
@@ -130,7 +128,7 @@ def condition(
 
 def newest_event_batch(lake: Lake) -> int:
     """Return the newest batch of events, -1 for none."""
-    row = lake.spark.table(tables.events(lake.pipeline).name).agg(F.max("batch")).collect()[0]
+    row = lake.spark.table(lake.tables.events.name).agg(F.max("batch")).collect()[0]
     return -1 if row[0] is None else int(row[0])
 
 
@@ -161,15 +159,7 @@ def keep(lake: Lake, name: str, state: Mapping[str, Any]) -> None:
 def end(lake: Lake, view: FeatureView) -> None:
     """Have the bucket table say, in one commit, that it holds what the view declares and that no
     rebuild is under way: gone on with, a rebuild that has ended would count later events twice."""
-    name = tables.buckets(view).name
-    evolution.hold(
-        lake.spark, view, evolution.properties(lake.spark, name), {interrupted_rebuilds.STATE: ""}
-    )
-    forget(lake, name)
-
-
-def forget(lake: Lake, name: str) -> None:
-    """Drop what the bucket table says of a rebuild."""
-    lake.spark.sql(
-        f"ALTER TABLE {name} UNSET TBLPROPERTIES IF EXISTS ('{interrupted_rebuilds.STATE}')"
-    )
+    name = lake.tables.of(view).buckets.name
+    said = evolution.properties(lake.spark, name)
+    evolution.hold(lake.spark, name, view, said, {interrupted_rebuilds.STATE: ""})
+    table_properties.delete(lake.spark, name, interrupted_rebuilds.STATE)

@@ -27,8 +27,9 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import interrupted_rebuilds
-from tidemill.lake.open import check_whose, open_for_writing
+from tidemill.lake.open import open_for_writing
 from tidemill.lake.schema import creation
+from tidemill.lake.schema.verification import check_whose
 from tidemill.pipeline.connection import Opening, writing_session
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.observer import Callback, Observer, Tell
@@ -72,20 +73,21 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     """
     lakes.check_root(place)
     lakes.register(spark, place)
-    bronze = tables.bronze(pipeline).name
+    declared = tables.of(pipeline)
+    bronze = declared.bronze.name
     if not spark.catalog.tableExists(bronze):
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
     check_whose(spark, place, pipeline)
-    generation = creation.new_generation()
+    lake = Lake(spark, place, pipeline, creation.new_generation(), "")
     for query in dataflow.of(None, [view.name for view in pipeline.views]):
         if query.is_fed:
             continue
-        Lake(spark, place, pipeline, generation, "").checkpoint(query.checkpoint).forget()
+        lake.checkpoint(query.checkpoint).forget()
         reach("renew.checkpoint_forgotten")
-    gold_tables = {tables.features(view).name for view in pipeline.views}
-    for table in tables.of(pipeline):
-        if table.generational and table.name not in gold_tables:
-            creation.create(spark, place, pipeline, table, generation, replace=True)
+    gold_tables = [view.gold for view in declared.views.values()]
+    for table in declared.required:
+        if table.generational and table not in gold_tables:
+            creation.create(lake, table, replace=True)
             reach("renew.table_emptied")
     return open_for_writing(spark, place, pipeline)
 
@@ -125,7 +127,7 @@ def _refresh(pipeline: Pipeline, name: str) -> None:
     if pipeline.follows == "wall":
         as_of = pipeline.clock.end_of(view.bucket_length)
     if as_of is None:
-        commits = lake.commits(tables.features(view).name, None)
+        commits = lake.commits(lake.tables.of(view).gold.name, None)
         as_of = next((ledger.instant(c.ledger["as_of"]) for c in commits if c.ledger), None)
     if pipeline.states:
         state_input.arrive(lake, view, as_of=as_of, batch=buckets.batch, buckets=buckets.commits)

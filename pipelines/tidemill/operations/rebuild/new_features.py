@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
@@ -36,7 +35,7 @@ def add_features(work: Work) -> tuple[Lake, int]:
 
 
 def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ...]) -> int:
-    name, generation = tables.buckets(view).name, lake.generation
+    name, generation = lake.tables.of(view).buckets.name, lake.generation
     state = backfill_rows.state(lake, name, work.wanted.spec(view, partials))
     newest = backfill_rows.newest_event_batch(lake)
     if "until" not in state:
@@ -44,7 +43,7 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
         backfill_rows.make_room(lake, view, partials, state["id"])
         state |= {"until": newest, "to": newest, "aim": newest, "tails": 0}
         backfill_rows.keep(lake, name, state)
-    events = lake.spark.table(tables.events(lake.pipeline).name)
+    events = lake.spark.table(lake.tables.events.name)
     known = events.where(F.col("batch") <= state["until"])
     batch, rows = minute_buckets.bucketed(lake, view).batch, 0
     ledger_fields = {
@@ -53,7 +52,7 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
         ledger.UPKEEP: "features from events",
         ledger.REBUILD: state["id"],
     }
-    app_id = f"{lake.app_id(tables.buckets(view))}:{state['id']}"
+    app_id = f"{lake.app_id(lake.tables.of(view).buckets)}:{state['id']}"
     days = list(backfill_rows.days(known, lake.pipeline.kept_of(view), None))
     for place, day in list(enumerate(days))[state["done"] :]:
         made = backfill_rows.only(lake, view, backfill_rows.of_day(known, day), batch, partials)

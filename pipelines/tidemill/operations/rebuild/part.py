@@ -23,7 +23,6 @@ from pyspark.sql import SparkSession
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as lakes
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.schema import evolution, expired_before
 from tidemill.operations.rebuild import backfill_rows
@@ -59,8 +58,9 @@ def _forget_expired(work: Work, lake: Lake) -> None:
     """Have the bucket tables say that what had expired since a time is there again."""
     if work.wanted.since and not work.wanted.keys:
         for view in work.definition.views:
-            said = evolution.properties(lake.spark, tables.buckets(view).name)
-            expired_before.filled(lake.spark, view, said, work.wanted.since)
+            buckets = lake.tables.of(view).buckets.name
+            said = evolution.properties(lake.spark, buckets)
+            expired_before.filled(lake.spark, buckets, said, work.wanted.since)
 
 
 def _refresh(work: Work, pipeline: Pipeline) -> None:

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
@@ -43,8 +42,8 @@ def _fill(work: Work, lake: Lake, view: FeatureView) -> int:
     if not why:
         return 0
     rows = _replace(work, lake, view)
-    for hours in lake.known([tables.hours(view)]):
-        creation.create(lake.spark, lake.place, lake.pipeline, hours, lake.generation, replace=True)
+    for hours in lake.known([lake.tables.of(view).hours]):
+        creation.create(lake, hours, replace=True)
     coverage.covered(lake, view, lake.checkpoint("feature").finished())
     return rows
 
@@ -64,7 +63,7 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
     _stage_later(work, staged, days)
     rows = _put_in_place(work, staged, days)
     reach("rebuild.put_in_place")
-    work.say(f"  {tables.buckets(view).name}  {rows:,} rows put in place")
+    work.say(f"  {lake.tables.of(view).buckets.name}  {rows:,} rows put in place")
     staged.drop()
     return rows
 

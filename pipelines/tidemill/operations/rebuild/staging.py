@@ -13,7 +13,6 @@ staging began is staged last, as rows of the newest batch.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,7 +25,6 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import iso
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
@@ -62,7 +60,7 @@ def read_so_far(lake: Lake, view: FeatureView) -> Read | None:
     if version is None:
         return None
     newest = backfill_rows.newest_event_batch(lake)
-    name = tables.events(lake.pipeline).name
+    name = lake.tables.events.name
     commits = lake.commits(name)
     missing = commits[-1].version - version
     if missing > 0:
@@ -125,7 +123,7 @@ class Staging:
         batches before: the commit is then its newest append, as far as a ledger is concerned.
         LedgerError when other writers always came first.
         """
-        name, read = tables.buckets(self.view).name, self.progress[0]
+        name, read = self.lake.tables.of(self.view).buckets.name, self.progress[0]
         staged = self.lake.spark.table(self.table.name)
         ledger_fields = {
             "generation": self.lake.generation,
@@ -157,10 +155,10 @@ class Staging:
 
     def drop(self) -> None:
         """Remove the staging table."""
-        drop(self.lake, self.table.name)
+        creation.drop(self.lake, self.table.name)
 
     def _events(self, after: int, to: int) -> DataFrame:
-        events = self.lake.spark.table(tables.events(self.lake.pipeline).name)
+        events = self.lake.spark.table(self.lake.tables.events.name)
         return events.where((F.col("batch") > after) & (F.col("batch") <= to))
 
     def _scope(self, first: datetime, length: Any = None) -> str:
@@ -195,9 +193,9 @@ def begin(
         if same and not known:
             known = staging
         else:
-            drop(lake, staging["table"])
+            creation.drop(lake, staging["table"])
     state = known or _created(lake, view, spec, read)
-    table = replace(tables.buckets(view), name=state["table"])
+    table = replace(lake.tables.of(view).buckets, name=state["table"])
     begun = Read(state["batch"], state["events"])
     return Staging(lake, view, table, state["id"], begun, keys, since)
 
@@ -212,23 +210,11 @@ def _created(lake: Lake, view: FeatureView, spec: str, read: Read) -> dict[str, 
         "generation": lake.generation,
         **vars(read),
     }
-    buckets = tables.buckets(view)
+    buckets = lake.tables.of(view).buckets
     properties = {**buckets.properties, interrupted_rebuilds.STATE: json.dumps(state)}
     table = replace(buckets, name=state["table"], properties=properties)
-    creation.create(lake.spark, lake.place, lake.pipeline, table, lake.generation)
+    creation.create(lake, table)
     return state
-
-
-def drop(lake: Lake, name: str) -> None:
-    """Remove a staging table, with its files where the lake is a folder; its log goes first, by one
-    rename, as half a log would still be registered as a table."""
-    lake.spark.sql(f"DROP TABLE IF EXISTS {name}")
-    if lake.place.folder is None:
-        return
-    folder = lake.place.folder / name
-    if (folder / "_delta_log").exists():
-        (folder / "_delta_log").rename(folder / "_dropped_log")
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pending(staging: Staging) -> Iterator[tuple[int, int, datetime]]:

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import GoldState
@@ -105,7 +104,7 @@ def _incremental(context: RefreshContext, plan: RefreshPlan, cleanup: ExitStack)
 def _every_row(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
     """Return all of gold with the columns that the view declares, of which it holds others."""
     rows = _over_horizon("anew", context.lake, context.view, plan.as_of, plan.batch, None)
-    columns = tables.features(context.view).columns
+    columns = context.lake.tables.of(context.view).gold.columns
     return rows.select(
         *(F.col(c.name).alias(c.name, metadata={"comment": c.comment}) for c in columns)
     )

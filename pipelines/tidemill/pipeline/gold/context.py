@@ -15,7 +15,6 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit, GoldState
@@ -34,12 +33,12 @@ class RefreshContext:
     @property
     def gold(self) -> str:
         """The name of the gold table."""
-        return tables.features(self.view).name
+        return self.lake.tables.of(self.view).gold.name
 
     @property
     def buckets(self) -> str:
         """The name of the bucket table."""
-        return tables.buckets(self.view).name
+        return self.lake.tables.of(self.view).buckets.name
 
 
 @dataclass(frozen=True)

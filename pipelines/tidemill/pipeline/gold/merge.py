@@ -15,12 +15,11 @@ from pyspark.sql import DataFrame
 
 from tidemill.config.settings import iso
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
-from tidemill.lake.schema.creation import make_views, newest_days
+from tidemill.lake.schema.sql_views import make_views, newest_days
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
@@ -61,7 +60,7 @@ def merge(
     when another took the refresh number, or changed the table, first."""
     fields = {**ledger_fields, "changed": sum(counts.values())}
     text = statement("merge", view, clauses=counts.keys() or {"insert"})
-    transaction = (lake.app_id(tables.features(view)), int(fields["refresh"]))
+    transaction = (lake.app_id(lake.tables.of(view).gold), int(fields["refresh"]))
     with writer.carrying(lake.spark, fields, transaction):
         try:
             rows = {f"{view.name}_changes": changed}
@@ -79,7 +78,7 @@ def _replace(
     """Write gold with the columns that the view declares now, every row; readers see the old
     columns until then. Return the number of rows, None when another refresh took the number, or
     the table, first."""
-    table = tables.features(view)
+    table = lake.tables.of(view).gold
     try:
         writer.write(
             rows,

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from tidemill.errors import RunError
 from tidemill.features import FeatureView
 from tidemill.features.columns import OVERFLOWED
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.ledger import GoldState
 from tidemill.pipeline.gold.context import Changes
@@ -48,7 +47,7 @@ def of_gold(lake: Lake, view: FeatureView, state: GoldState, changes: Changes) -
     has_ledger = state.ledger and not state.recompute_reason
     if view.may_overflow and (not has_ledger or (state.ledger or {}).get("overflowed")):
         rows = lake.spark.read.option("versionAsOf", state.version)
-        gold = rows.table(tables.features(view).name).where(f"{OVERFLOWED} IS NOT NULL")
+        gold = rows.table(lake.tables.of(view).gold.name).where(f"{OVERFLOWED} IS NOT NULL")
         unchanged = gold.join(changes.rows.select(*view.keys), [*view.keys], "left_anti")
         overflowed.update(by_feature(view, unchanged))
     return dict(overflowed)

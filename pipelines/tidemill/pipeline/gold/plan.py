@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidemill.errors import LedgerError
-from tidemill.lake import tables
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit, GoldState
-from tidemill.lake.schema.creation import difference
+from tidemill.lake.schema.verification import difference
 from tidemill.pipeline.gold import strategy
 from tidemill.pipeline.gold.changes import emitted_changes
 from tidemill.pipeline.gold.context import Emission, RefreshContext, RefreshPlan, RefreshRequest
@@ -38,7 +37,7 @@ def plan_refresh(
         plan = _plan_from_buckets(context, state, request)
     if plan is None or not state.recompute_reason:
         return plan
-    declared = tables.features(context.view)
+    declared = context.lake.tables.of(context.view).gold
     return replace(plan, replaces_columns=bool(difference(context.lake.spark, declared)))
 
 

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame
 from tidemill.config.settings import iso
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.ledger import Commit, GoldState
 from tidemill.pipeline.gold.changes import compute_changes
@@ -111,7 +110,7 @@ def _refresh(
         log.info("%s: another commit won, attempt %d", context.gold, attempt)
     raise LedgerError(
         f"{attempt} refreshes in a row lost against another writer",
-        where=tables.features(view).name,
+        where=lake.tables.of(view).gold.name,
         expected="one writer: stop the other",
     )
 

@@ -22,13 +22,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from tidemill.config.pipeline_file import Mode
 from tidemill.config.settings import iso
 from tidemill.features import FeatureView
 from tidemill.features.windows import HOUR
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit, GoldState
@@ -99,7 +96,7 @@ def choose(
     checked = ledger.instant(checked) if checked else None
     if requested == "incremental" or (checked and abs(as_of - checked) < CHECK_EVERY):
         return Strategy("incremental", checked, small=small)
-    keys, drift = compare(lake.spark, view, state.version, state.as_of, state.batch)
+    keys, drift = compare(lake, view, state.version, state.as_of, state.batch)
     if drift:
         return Strategy("recompute", as_of, f"the check found {drift} keys that differ", drift)
     events_drift = accepted_events.check_sample(lake, view, state, keys)
@@ -115,7 +112,7 @@ def reason_of_buckets(
     refresh reads as new; anything else that changed rows since then (DELETE, RESTORE, a foreign
     write, a rebuild) was never subtracted from gold.
     """
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     after = int((state.ledger or {}).get("buckets", -1))
     if after < 0:
         return f"the ledger names no version of {name}"
@@ -148,7 +145,7 @@ def _reads_more(
 def _is_small(lake: Lake, view: FeatureView, state: GoldState, arrived: int) -> bool:
     """Return whether gold is small, which only a folder's log tells without a query, and so is what
     arrived since its ledger."""
-    size = lake.size(tables.features(view).name, state.version)
+    size = lake.size(lake.tables.of(view).gold.name, state.version)
     return size is not None and size <= SMALL_GOLD and arrived <= SMALL_BATCH
 
 
@@ -158,11 +155,11 @@ def adds_up(view: FeatureView, state: GoldState) -> bool:
 
 
 def compare(
-    spark: SparkSession, view: FeatureView, version: int, as_of: datetime, batch: int
+    lake: Lake, view: FeatureView, version: int, as_of: datetime, batch: int
 ) -> tuple[int, int]:
     """Compare a version of gold with the recompute at (batch, as_of); return how many keys are not
     empty on either side, and how many of them have an unequal feature."""
-    rows = spark.read.option("versionAsOf", version).table(tables.features(view).name)
+    rows = lake.spark.read.option("versionAsOf", version).table(lake.tables.of(view).gold.name)
     text, args = statement("differences", view), {"as_of": as_of, "batch": batch}
-    row = ask(spark, text, args, {"gold_rows": rows}).collect()[0]
+    row = ask(lake.spark, text, args, {"gold_rows": rows}).collect()[0]
     return row["keys"], row["different"]

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Offset
 from tidemill.lake.commits import ledger
@@ -44,7 +43,7 @@ def compare(
     Of `ALL` parts of the keys only `parts` are compared, others at each as_of. Raises LakeError
     when it can no longer be said which events those are.
     """
-    rows = lake.spark.read.option("versionAsOf", version).table(tables.features(view).name)
+    rows = lake.spark.read.option("versionAsOf", version).table(lake.tables.of(view).gold.name)
     frames = {"gold_rows": rows, "known_events": known_events(lake, view, batch)}
     args = {"as_of": as_of, "batch": batch, "sample": parts}
     row = ask(lake.spark, statement("event_differences", view), args, frames).collect()[0]
@@ -60,20 +59,20 @@ def check_sample(lake: Lake, view: FeatureView, state: GoldState, keys: int) -> 
     try:
         return compare(lake, view, state.version, state.as_of, state.batch, parts)[1]
     except LakeError as error:
-        log.info("%s is not compared with the events: %s", tables.features(view).name, error)
+        log.info("%s is not compared with the events: %s", lake.tables.of(view).gold.name, error)
         return 0
 
 
 def known_events(lake: Lake, view: FeatureView, batch: int) -> DataFrame:
     """Return the accepted events that feature had read at the end of its batch."""
-    name = tables.events(lake.pipeline).name
+    name = lake.tables.events.name
     offset = _read_to(lake, view, batch)
     newest = lake.commits(name, 1)[0].version
     unread = lake.commits(name, newest - offset.version + 1) if offset.version <= newest else []
     if unread and unread[-1].version > offset.version:
-        raise _cannot_say(view, batch, f"the log of {name} no longer tells")
+        raise _cannot_say(lake, view, batch, f"the log of {name} no longer tells")
     if offset.within:
-        raise _cannot_say(view, batch, f"it ends within version {offset.version} of {name}")
+        raise _cannot_say(lake, view, batch, f"it ends within version {offset.version} of {name}")
     first = min((int(a.ledger["batch"]) for a in ledger.appends(unread) if a.ledger), default=None)
     if first is None and (last := ledger.newest_append(lake, name, lake.generation)) is not None:
         assert last.ledger is not None
@@ -87,18 +86,20 @@ def _read_to(lake: Lake, view: FeatureView, batch: int) -> Offset:
     may be purged after a hundred batches without a bucket, that is as far as it has read at all."""
     checkpoint = lake.checkpoint("feature")
     if checkpoint.identity().get("generation") != lake.generation:
-        raise _cannot_say(view, batch, f"there is no checkpoint of feature in {checkpoint.folder}")
+        raise _cannot_say(
+            lake, view, batch, f"there is no checkpoint of feature in {checkpoint.folder}"
+        )
     offset = checkpoint.offset(batch)
     if offset is None and minute_buckets.bucketed(lake, view).batch == batch:
         offset = checkpoint.offset()
     if offset is None:
-        raise _cannot_say(view, batch, "the checkpoint of feature no longer tells")
+        raise _cannot_say(lake, view, batch, "the checkpoint of feature no longer tells")
     return offset
 
 
-def _cannot_say(view: FeatureView, batch: int, why: str) -> LakeError:
+def _cannot_say(lake: Lake, view: FeatureView, batch: int, why: str) -> LakeError:
     return LakeError(
         f"cannot say which events batch {batch} had read: {why}",
-        where=tables.features(view).name,
+        where=lake.tables.of(view).gold.name,
         expected="the newest version, and feature done with what it has begun; or --from buckets",
     )

@@ -21,11 +21,12 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from tidemill.errors import LedgerError
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.append import Appended, append, digest, digest_of_all, other_rows
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver import lateness, replays, validation
 from tidemill.pipeline.silver.frame_cache import cached
@@ -63,8 +64,8 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
 
 def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
     """Return the judged rows without what only quarantine keeps, where a row is not refused."""
-    kept = tables.events(lake.pipeline).column_names
-    only = [c.name for c in tables.bronze(lake.pipeline).columns if c.name not in kept]
+    kept = lake.tables.events.column_names
+    only = [c.name for c in lake.tables.bronze.columns if c.name not in kept]
     refused = F.size("reasons") > 0
     return judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
 
@@ -76,7 +77,7 @@ def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
     with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
     by_reasons = with_batch.groupBy("reasons").agg(
         F.count("*").alias("records"),
-        digest(tables.quarantine(lake.pipeline), "size(reasons) > 0").alias("digest"),
+        digest(lake.tables.quarantine, "size(reasons) > 0").alias("digest"),
         F.collect_set(F.unix_seconds(hour)).alias("hours"),
     )
     return _Read.of(by_reasons.coalesce(1).collect())
@@ -116,7 +117,7 @@ def _hour(event_time: str) -> Column:
 
 def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> DataFrame:
     """Return the batch's valid events in the events table's columns, and `duplicate`, a flag."""
-    table, event_time = tables.events(lake.pipeline), lake.pipeline.events.event_time
+    table, event_time = lake.tables.events, lake.pipeline.events.event_time
     has_id = F.col(validation.EVENT_ID).isNotNull()
     # An event without an id is like no other: by its record_id it is alone in its place. By null
     # and a time that many share, one task would sort all of them.
@@ -146,7 +147,7 @@ def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> Da
 def _write_clean(
     judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
 ) -> Cleaned:
-    quarantine, events = tables.quarantine(lake.pipeline), tables.events(lake.pipeline)
+    quarantine, events = lake.tables.quarantine, lake.tables.events
     totals = valid.agg(
         F.count_if(~F.col("duplicate")).alias("accepted"),
         F.count_if("duplicate").alias("duplicates"),
@@ -187,12 +188,12 @@ def _check_sum(result: Cleaned, batch_id: int, table: str) -> None:
         )
 
 
-def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: tables.Table) -> None:
+def _check_counts(result: Cleaned, stands: Appended, batch_id: int, table: Table) -> None:
     """Refuse a batch whose events stand already, but beside another number of other records."""
     then = {name: stands.ledger[name] for name in vars(result)}
     if then != vars(result):
         raise other_rows(table, batch_id, then, vars(result))
 
 
-def _newest(lake: Lake, table: tables.Table) -> ledger.Commit | None:
+def _newest(lake: Lake, table: Table) -> ledger.Commit | None:
     return ledger.newest_append(lake, table.name, lake.generation)

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from tidemill.features import FeatureView
 from tidemill.features.windows import HOUR
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import Commit
@@ -50,7 +49,7 @@ def useful(view: FeatureView) -> bool:
 def hours_state(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hours:
     """Return what the hours hold, from their ledger; `buckets` are the bucket table's newest
     commits."""
-    name = tables.hours(view).name
+    name = lake.tables.of(view).hours.name
     if not lake.spark.catalog.tableExists(name):
         return Hours(-1, 0, -1)
     commits = lake.commits(name)
@@ -58,7 +57,7 @@ def hours_state(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hou
     if newest is None or newest.ledger is None:
         return Hours(-1, 0, commits[0].version)
     fields = newest.ledger
-    of_buckets = tables.buckets(view).name
+    of_buckets = lake.tables.of(view).buckets.name
     recompute_reason = ledger.changed_by_another(
         lake, name, newest.version, commits
     ) or ledger.changed_by_another(lake, of_buckets, int(fields["buckets"]), buckets)
@@ -73,7 +72,7 @@ def usable(lake: Lake, view: FeatureView, batch: int, buckets: Sequence[Commit])
         return None
     hours = hours_state(lake, view, buckets)
     if hours.recompute_reason:
-        log.warning("%s are not read: %s", tables.hours(view).name, hours.recompute_reason)
+        log.warning("%s are not read: %s", lake.tables.of(view).hours.name, hours.recompute_reason)
     return None if hours.recompute_reason or not 0 <= hours.batch <= batch else hours
 
 
@@ -81,7 +80,7 @@ def frames(lake: Lake, view: FeatureView, hours: Hours) -> dict[str, DataFrame]:
     """Return the hours as they were found, by the name that `horizon_by_hours` reads them by: what
     maintenance does meanwhile is not seen."""
     reader = lake.spark.read.option("versionAsOf", hours.version)
-    return {f"{view.name}_hour_rows": reader.table(tables.hours(view).name)}
+    return {f"{view.name}_hour_rows": reader.table(lake.tables.of(view).hours.name)}
 
 
 def bring_up(lake: Lake, view: FeatureView) -> int:
@@ -91,9 +90,9 @@ def bring_up(lake: Lake, view: FeatureView) -> int:
     Hours that cannot be trusted, and those of another generation, are made again as a whole. Of two
     at once one wins: both carry the same number.
     """
-    spark, table = lake.spark, tables.hours(view)
+    spark, table = lake.spark, lake.tables.of(view).hours
     buckets = minute_buckets.bucketed(lake, view)
-    _prepare(lake, view)
+    creation.conform(lake, table)
     hours = hours_state(lake, view, buckets.commits)
     again = bool(hours.recompute_reason) or hours.batch < 0
     before = -1 if again else hours.batch
@@ -121,18 +120,8 @@ def fitting(lake: Lake, view: FeatureView, rows: DataFrame, args: Mapping[str, A
         return rows
     at = [*view.keys, "bucket_hour"]
     of_batches = F.col("batch").between(args["batch_before"] + 1, args["batch"])
-    buckets = lake.spark.table(tables.buckets(view).name).where(of_batches)
+    buckets = lake.spark.table(lake.tables.of(view).buckets.name).where(of_batches)
     apart = buckets.join(rows.where(broken).select(*at), at, "left_semi").withColumns(
         {"batch": F.lit(args["batch"]), "bucket_day": F.to_date("bucket_hour")}
     )
     return rows.where(f"NOT ({broken})").unionByName(apart.select(*rows.columns))
-
-
-def _prepare(lake: Lake, view: FeatureView) -> None:
-    """Make the table where it is missing, and again where the view's buckets have other columns."""
-    table = tables.hours(view)
-    exists = lake.spark.catalog.tableExists(table.name)
-    if not exists or creation.difference(lake.spark, table):
-        creation.create(
-            lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=exists
-        )

@@ -21,13 +21,13 @@ from pyspark.sql import functions as F
 
 from tidemill.config.settings import iso, parse_time
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.append import append, digest
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
+from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver.frame_cache import cached
 
@@ -55,13 +55,13 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
     """
     lake = replace(lake, spark=batch.sparkSession)
     started = time.monotonic()
-    table, before = tables.buckets(view), bucketed(lake, view)
+    table, before = lake.tables.of(view).buckets, bucketed(lake, view)
     with ExitStack() as kept:
         rows = kept.enter_context(cached(_buckets(batch, batch_id, view)))
-        fields, overflowed = _told_of_buckets(rows, view, before)
+        fields, overflowed = _told_of_buckets(rows, table, view, before)
         if overflowed:
             rows = kept.enter_context(cached(_apart(rows, batch, batch_id, view)))
-            fields, _ = _told_of_buckets(rows, view, before)
+            fields, _ = _told_of_buckets(rows, table, view, before)
         reach("feature.buckets_computed")
         if not fields["events"]:
             return replace(before, seconds=time.monotonic() - started)
@@ -111,7 +111,7 @@ def _apart(rows: DataFrame, events: DataFrame, batch_id: int, view: FeatureView)
 
 def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
     """Return what the bucket table says it holds; from its rows when its log says nothing."""
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     commits = lake.commits(name)
     newest = ledger.newest_append(lake, name, lake.generation, commits)
     if newest is not None and newest.ledger is not None:
@@ -122,13 +122,13 @@ def bucketed(lake: Lake, view: FeatureView) -> Bucketed:
 
 
 def _told_of_buckets(
-    rows: DataFrame, view: FeatureView, before: Bucketed
+    rows: DataFrame, table: Table, view: FeatureView, before: Bucketed
 ) -> tuple[dict[str, Any], int]:
     """Return the ledger of bucket rows, and how many of them hold a sum that does not fit."""
     row: Row = rows.agg(
         F.coalesce(F.sum("__events"), F.lit(0)).alias("events"),
         F.count("*").alias("buckets"),
-        digest(tables.buckets(view)).alias("digest"),
+        digest(table).alias("digest"),
         _epoch(F.max("bucket_start")).alias("newest"),
         F.count_if(F.expr(broken(view) or "FALSE")).alias("overflowed"),
     ).collect()[0]

@@ -11,36 +11,16 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.pipeline_file import PipelineDefinition
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
-from tidemill.lake.tables import Column, Table
 
 PREFIX = "replay:"
 REASON = "replayed"
 
 
-def table(pipeline: PipelineDefinition) -> Table:
-    """Return the table of what was sent again; made by the first replay."""
-    return Table(
-        f"{pipeline.pipeline}_replays",
-        "Refused records that were sent through again, repaired",
-        (
-            Column("record_id", "STRING", "the refused record", False),
-            Column("replay_id", "STRING", "the repaired record in bronze", False),
-            Column("replayed_at", "TIMESTAMP", "when it was first sent", False),
-            Column("ingest_date", "DATE", "the day of both records' ingested_at", False),
-        ),
-        (),
-        ("replayed_at", "ingest_date"),
-        generational=False,
-    )
-
-
 def set_aside(judged: DataFrame, lake: Lake) -> DataFrame:
     """Return judged records, those refused that a repaired one stands for. Of what was ever sent
     again only the days of these records are read."""
-    name = table(lake.pipeline).name
+    name = lake.tables.replays.name
     if not lake.has(name):
         return judged
     days = [row["ingest_date"] for row in judged.select("ingest_date").distinct().collect()]
@@ -54,8 +34,8 @@ def set_aside(judged: DataFrame, lake: Lake) -> DataFrame:
 
 def landed(lake: Lake) -> DataFrame:
     """Return `record_id` of the refused records whose repaired ones are in bronze."""
-    sent = lake.spark.table(table(lake.pipeline).name)
+    sent = lake.spark.table(lake.tables.replays.name)
     days = [row["ingest_date"] for row in sent.select("ingest_date").distinct().collect()]
-    bronze = lake.spark.table(tables.bronze(lake.pipeline).name)
+    bronze = lake.spark.table(lake.tables.bronze.name)
     rows = bronze.where(F.col("ingest_date").isin(days)).select(F.col("record_id").alias("there"))
     return sent.join(rows, F.col("replay_id") == F.col("there"), "left_semi").select("record_id")

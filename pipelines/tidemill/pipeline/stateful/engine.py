@@ -22,7 +22,7 @@ from tidemill.config import dataflow
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.features.ring_buffer import Shape
-from tidemill.lake import tables, times
+from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.session.temporary_conf import temporary_conf
@@ -66,7 +66,7 @@ def _emitted_columns(view: FeatureView) -> Iterator[tuple[str, str]]:
 def merge_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) -> Refreshed | None:
     """One batch of state: merge what it emitted into gold; a first batch emits every live key."""
     lake, view = replace(lake, spark=batch.sparkSession), lake.pipeline.view(view_name)
-    table = tables.features(view).name
+    table = lake.tables.of(view).gold.name
     with (
         of_batch(lake, query_of(view), batch_id, table),
         cached(batch) as rows,
@@ -108,7 +108,7 @@ def claim(lake: Lake, view: FeatureView) -> None:
         "pipeline": lake.pipeline.pipeline,
         "query": query_of(view),
         "kind": "delta",
-        "table": tables.arrivals(view).name,
+        "table": lake.tables.of(view).arrivals.name,
         "clock": lake.pipeline.clock,
         "generation": lake.generation,
     }
@@ -122,7 +122,7 @@ def _why_anew(lake: Lake, view: FeatureView, checkpoint: Checkpoint) -> str | No
     if not checkpoint.has_read:
         return "there is none"
     try:
-        buckets = lake.commits(tables.buckets(view).name)
+        buckets = lake.commits(lake.tables.of(view).buckets.name)
         state_input.check(lake, view, state_input.arrived(lake, view), buckets)
     except LedgerError as error:
         return error.message

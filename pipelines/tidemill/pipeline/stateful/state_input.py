@@ -19,7 +19,6 @@ from itertools import takewhile
 from tidemill.config.settings import iso
 from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.ledger import RECENT, Commit
@@ -46,7 +45,7 @@ def arrived(lake: Lake, view: FeatureView) -> Arrived:
 
     LedgerError when that history is gone, which says nothing of what has arrived.
     """
-    name = tables.arrivals(view).name
+    name = lake.tables.of(view).arrivals.name
     commits = lake.commits(name)
     if len(commits) == RECENT and not any(ledger.appends(commits, lake.generation)):
         commits = lake.commits(name, None)
@@ -68,7 +67,7 @@ def _makes(commit: Commit) -> bool:
 def check(lake: Lake, view: FeatureView, state: Arrived, buckets: Sequence[Commit]) -> None:
     """Raise LedgerError when bucket rows that have arrived may not be the same today: `buckets` are
     the bucket table's newest commits."""
-    name = tables.buckets(view).name
+    name = lake.tables.of(view).buckets.name
     if state.buckets is None:
         return
     if why := ledger.changed_by_another(lake, name, state.buckets, buckets):
@@ -97,7 +96,7 @@ def arrive(
     """
     if as_of is None:
         return False
-    state, table = arrived(lake, view), tables.arrivals(view)
+    state, table = arrived(lake, view), lake.tables.of(view).arrivals
     check(lake, view, state, buckets)
     goal = max(as_of, state.as_of or as_of), max(batch, state.batch)
     if goal == (state.as_of, state.batch):
@@ -123,6 +122,6 @@ def arrive(
 
 def begin_anew(lake: Lake, view: FeatureView) -> None:
     """Empty the arrivals, so that the next ones bring the whole of the longest window again."""
-    table = tables.arrivals(view)
+    table = lake.tables.of(view).arrivals
     if not lake.is_as_made(table.name):
-        creation.create(lake.spark, lake.place, lake.pipeline, table, lake.generation, replace=True)
+        creation.create(lake, table, replace=True)

@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemill.config.dataflow import Query
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.queries import Pipeline, Trigger
@@ -24,5 +23,5 @@ def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
 
 def clean_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
     """One batch of clean; any frame of bronze rows and any id."""
-    with of_batch(lake, "clean", batch_id, tables.events(lake.pipeline).name):
+    with of_batch(lake, "clean", batch_id, lake.tables.events.name):
         silver.clean(batch, batch_id, lake=lake)

@@ -14,7 +14,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidemill.config.dataflow import Query
 from tidemill.config.settings import Clock
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.integrity import coverage
 from tidemill.pipeline import queries
@@ -50,9 +49,9 @@ def feature_batch(
     bring = arrive_view if lake.pipeline.engine == "stateful" else refresh_view
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:
-            with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
+            with of_batch(lake, "feature", batch_id, lake.tables.of(view).buckets.name):
                 buckets = minute_buckets.bucket(events, batch_id, lake=lake, view=view)
-            with of_batch(lake, "feature", batch_id, tables.features(view).name):
+            with of_batch(lake, "feature", batch_id, lake.tables.of(view).gold.name):
                 bring(lake, view.name, clock, follows, buckets)
 
 
@@ -60,7 +59,7 @@ def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
     """One batch of feature without the refresh: append each view's buckets."""
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:
-            with of_batch(lake, "feature", batch_id, tables.buckets(view).name):
+            with of_batch(lake, "feature", batch_id, lake.tables.of(view).buckets.name):
                 minute_buckets.bucket(events, batch_id, lake=lake, view=view)
 
 

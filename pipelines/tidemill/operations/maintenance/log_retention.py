@@ -21,13 +21,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 from tidemill.config import dataflow
 from tidemill.config.dataflow import Query
+from tidemill.config.settings import Clock
 from tidemill.features import FeatureView
 from tidemill.features.windows import duration
-from tidemill.lake import tables
 from tidemill.lake.batches import Versions
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
@@ -36,6 +37,7 @@ from tidemill.lake.integrity.progress import STREAMED
 from tidemill.lake.schema import expired_before
 from tidemill.lake.schema.table_properties import properties
 from tidemill.lake.tables import Table
+from tidemill.operations.maintenance.step import Step, many
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import hour_buckets
 
@@ -62,6 +64,22 @@ class Expired:
     files: tuple[Path, ...]
     first: int
     need: Need
+
+
+def shorten(lake: Lake, clock: Clock) -> Iterator[Step]:
+    """Yield a step for each table of whose log something can be removed."""
+    if retention(lake) is None:
+        return
+    recorded = batch_log.recorded(lake)
+    for table in lake.existing_tables():
+        if old := expired(lake, table, recorded):
+            files = many(len(old.files), "file")
+            reason = f"{files} of the log before version {old.first} ({old.need.reason})"
+            yield Step(table.name, "log", reason, partial(_shorten_log, lake, table))
+
+
+def _shorten_log(lake: Lake, table: Table) -> str:
+    return f"{many(remove(lake, table), 'file')} removed"
 
 
 def retention(lake: Lake) -> timedelta | None:
@@ -110,8 +128,8 @@ def remove(lake: Lake, table: Table) -> int:
     if removal is None:
         return 0
     for view in lake.pipeline.views:
-        if table.name == tables.buckets(view).name:
-            expired_before.keep(lake.spark, view, properties(lake.spark, table.name))
+        if table.name == lake.tables.of(view).buckets.name:
+            expired_before.keep(lake.spark, table.name, properties(lake.spark, table.name))
     for path in removal.files:
         path.unlink(missing_ok=True)
     return len(removal.files)
@@ -138,7 +156,7 @@ def _needs(
     if (newest := _newest_told(lake, table)) is not None:
         yield Need(newest.version, "its newest ledger")
     for view in pipeline.views:
-        if table.name == tables.buckets(view).name:
+        if table.name == lake.tables.of(view).buckets.name:
             yield from _of_buckets(lake, view, recorded)
 
 
@@ -173,9 +191,9 @@ def _of_reader(lake: Lake, table: Table) -> Iterator[Need]:
 def _newest_told(lake: Lake, table: Table) -> Commit | None:
     """Return the oldest of those commits by which a table says how far it is: its newest ledger,
     its generation's newest append, and land's newest batch."""
-    if table.name == tables.batches().name:
+    if table in (*lake.tables.shared, lake.tables.replays):
         return None
-    if table.name == tables.bronze(lake.pipeline).name:
+    if table.name == lake.tables.bronze.name:
         return _newest(lake, table, lambda commit: commit.operation == STREAMED)
     newest = [
         _newest(lake, table, lambda commit: commit.ledger is not None),
@@ -194,17 +212,17 @@ def _newest(lake: Lake, table: Table, wanted: Callable[[Commit], bool]) -> Commi
 def _of_buckets(lake: Lake, view: FeatureView, recorded: Versions) -> Iterator[Need]:
     """Yield the versions of buckets that gold, hours and arrivals were made of: what others have
     changed since is found in the log. A refresh that is not recorded yet counts their appends."""
-    gold = tables.features(view).name
+    gold = lake.tables.of(view).gold.name
     if recorded[gold] < 0:
         yield Need(0, "tidemill_batches tells nothing of it")
         return
     back = lake.commits(gold, lake.commits(gold, 1)[0].version - recorded[gold] + 1)
     ledgers = [("gold", lake.gold_state(view).ledger), ("tidemill_batches", back[-1].ledger)]
-    if hour_buckets.useful(view) and lake.has(tables.hours(view).name):
-        append = ledger.newest_append(lake, tables.hours(view).name, lake.generation)
+    if hour_buckets.useful(view) and lake.has(lake.tables.of(view).hours.name):
+        append = ledger.newest_append(lake, lake.tables.of(view).hours.name, lake.generation)
         ledgers.append(("hours", append.ledger if append else None))
     if lake.pipeline.engine == "stateful":
-        append = ledger.newest_append(lake, tables.arrivals(view).name, lake.generation)
+        append = ledger.newest_append(lake, lake.tables.of(view).arrivals.name, lake.generation)
         ledgers.append(("arrivals", append.ledger if append else None))
     for reader, said in ledgers:
         if said is not None and "buckets" in said:

@@ -33,7 +33,7 @@ from tidemill.features import (
 )
 from tidemill.features.columns import OVERFLOWED
 from tidemill.features.ring_buffer import Ring, Shape
-from tidemill.lake import tables
+from tidemill.lake.tables import ViewTables, pipeline_tables
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import hour_buckets
 
@@ -245,16 +245,19 @@ def test_a_lake_made_before_opens_and_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its gold has NOT NULL sums and no column that names overflows."""
-    view, declared = carts.view("adding", ADDING), tables.features
+    view, declared = carts.view("adding", ADDING), pipeline_tables.view_tables
 
-    def before(view: FeatureView) -> tables.Table:
-        columns = [c for c in declared(view).columns if c.name != OVERFLOWED]
+    def before(view: FeatureView) -> ViewTables:
+        now = declared(view)
+        columns = [c for c in now.gold.columns if c.name != OVERFLOWED]
         old = (replace(c, nullable=not c.name.startswith("x_sum")) for c in columns)
-        return replace(declared(view), columns=tuple(old))
+        return replace(now, gold=replace(now.gold, columns=tuple(old)))
 
     with monkeypatch.context() as patched:
-        patched.setattr(tables, "features", before)
+        patched.setattr(pipeline_tables, "view_tables", before)
+        pipeline_tables.of.cache_clear()
         Carts.new(spark, tmp_path / "lake", view)
+    pipeline_tables.of.cache_clear()
     assert not spark.table("adding_features").schema["x_sum_1h"].nullable
     lake, known = Carts.new(spark, tmp_path / "lake", view), list[Row]()
     step(lake, known, ("a", MOST, at("09:01")), ("a", 1, at("09:01")), ("b", 1, at("09:01")))

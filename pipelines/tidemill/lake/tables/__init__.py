@@ -1,0 +1,10 @@
+"""The tables of a lake, declared once: `of(pipeline)` returns all of a pipeline's.
+
+Whoever has an open lake reads `lake.tables`, which is the same.
+"""
+
+from tidemill.lake.tables.pipeline_tables import ALLOWED, PipelineTables, of
+from tidemill.lake.tables.table import FORMAT, Column, Table
+from tidemill.lake.tables.view_tables import ViewTables
+
+__all__ = ["ALLOWED", "FORMAT", "Column", "PipelineTables", "Table", "ViewTables", "of"]

@@ -1,0 +1,156 @@
+"""Every table of a pipeline's lake, declared once.
+
+<pipeline>_bronze, _quarantine, _events     every lake of the pipeline has them
+<view>_buckets, _features                   ... for each view; _arrivals with engine: stateful
+tidemill_batches                            ... one for all pipelines of a lake
+<view>_hours                                made by the first upkeep
+<pipeline>_replays                          made by the first replay of refused records
+tidemill_quality                            made by the gate's first run; one for all pipelines
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.features import FeatureView
+from tidemill.lake.tables.shared_tables import BATCHES, QUALITY
+from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
+from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
+
+ALLOWED = "tidemill.allowed"  # of events: the values that a field may have had from the beginning
+
+
+@dataclass(frozen=True)
+class PipelineTables:
+    """The tables of a pipeline.
+
+    bronze: raw records; quarantine: refused ones, each with every reason; events: valid, distinct
+    events; replays: which refused records were sent through again; quality: what the gate expected
+    and found; batches: what each batch did; views: the tables of each view, by its name.
+
+    `required` are those that a lake of the pipeline has from its first opening on, in the order of
+    the flow; `optional` those that are made when they are first needed.
+    """
+
+    bronze: Table
+    quarantine: Table
+    events: Table
+    replays: Table
+    quality: Table
+    batches: Table
+    views: Mapping[str, ViewTables]
+    required: tuple[Table, ...]
+    optional: tuple[Table, ...]
+
+    def of(self, view: FeatureView) -> ViewTables:
+        """Return the tables of one of the pipeline's views."""
+        return self.views[view.name]
+
+    @property
+    def shared(self) -> tuple[Table, ...]:
+        """The tables that all pipelines of a lake write to."""
+        return (self.batches, self.quality)
+
+
+@lru_cache(maxsize=32)
+def of(pipeline: PipelineDefinition) -> PipelineTables:
+    """Return the tables of a pipeline; those of an equal definition are computed once."""
+    bronze, quarantine, events = _bronze(pipeline), _quarantine(pipeline), _events(pipeline)
+    views = {view.name: view_tables(view) for view in pipeline.views}
+    replays = _replays(pipeline)
+    per_view = [table for view in views.values() for table in (view.buckets, view.gold)]
+    if pipeline.engine == "stateful":
+        per_view += [view.arrivals for view in views.values()]
+    return PipelineTables(
+        bronze,
+        quarantine,
+        events,
+        replays,
+        QUALITY,
+        BATCHES,
+        views,
+        required=(bronze, quarantine, events, *per_view, BATCHES),
+        optional=(*(view.hours for view in views.values()), replays, QUALITY),
+    )
+
+
+_BRONZE = (
+    Column(
+        "record_id", "STRING", "the record's position, or a uuid where the source has none", False
+    ),
+    Column("raw_payload", "STRING", "the record as it came"),
+    Column("topic", "STRING", "topic, or the file's path"),
+    Column("partition", "INT", "partition of the topic; null for files"),
+    Column("offset", "BIGINT", "offset in the partition; null for files"),
+    Column("source_ts", "TIMESTAMP", "the source's own time of the record"),
+    Column("ingested_at", "TIMESTAMP", "when land read the record; ages are counted from here"),
+)
+_INGEST_DATE = Column("ingest_date", "DATE", "the day of ingested_at")
+
+
+def _bronze(pipeline: PipelineDefinition) -> Table:
+    return Table(
+        f"{pipeline.pipeline}_bronze",
+        "Raw records and where they came from",
+        (*_BRONZE, _INGEST_DATE),
+        ("ingest_date",),
+        ("ingested_at",),
+        generational=False,
+    )
+
+
+def _quarantine(pipeline: PipelineDefinition) -> Table:
+    reasons = Column("reasons", "ARRAY<STRING>", "every rule that the record broke, sorted", False)
+    return Table(
+        f"{pipeline.pipeline}_quarantine",
+        "Refused records, with every reason",
+        (*_BRONZE, reasons, BATCH, _INGEST_DATE),
+        ("ingest_date",),
+        ("ingested_at", "batch"),
+        LEDGER_RETENTION,
+    )
+
+
+def _events(pipeline: PipelineDefinition) -> Table:
+    view = pipeline.events
+    declared = (
+        Column(name, view.types[name], "as the event has it", type_.endswith("?"))
+        for name, type_ in view.event_schema.items()
+    )
+    return Table(
+        f"{pipeline.pipeline}_events",
+        "Valid, distinct events",
+        (
+            Column("record_id", "STRING", "the bronze record that was kept", False),
+            Column("event_id", "STRING", "the sender's id; null = never a duplicate"),
+            *declared,
+            Column(view.event_time, "TIMESTAMP", "event time, UTC", False),
+            Column("ingested_at", "TIMESTAMP", "when land read the record", False),
+            BATCH,
+            Column("event_hour", "TIMESTAMP", "event time cut to the hour", False),
+        ),
+        ("event_hour",),
+        (view.event_time, "batch"),
+        {**LEDGER_RETENTION, ALLOWED: json.dumps(pipeline.allowed_values())},
+    )
+
+
+def _replays(pipeline: PipelineDefinition) -> Table:
+    return Table(
+        f"{pipeline.pipeline}_replays",
+        "Refused records that were sent through again, repaired",
+        (
+            Column("record_id", "STRING", "the refused record", False),
+            Column("replay_id", "STRING", "the repaired record in bronze", False),
+            Column("replayed_at", "TIMESTAMP", "when it was first sent", False),
+            Column("ingest_date", "DATE", "the day of both records' ingested_at", False),
+        ),
+        (),
+        ("replayed_at", "ingest_date"),
+        generational=False,
+        sorted_by="ingest_date",
+    )
