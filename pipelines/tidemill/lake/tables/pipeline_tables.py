@@ -3,7 +3,7 @@
 <pipeline>_bronze, _quarantine, _events     every lake of the pipeline has them
 <view>_buckets, _features                   ... for each view; _arrivals with engine: stateful
 tidemill_batches                            ... one for all pipelines of a lake
-<view>_hours                                made by the first upkeep
+<view>_hours                                made by the first maintenance
 <pipeline>_replays                          made by the first replay of refused records
 tidemill_quality                            made by the gate's first run; one for all pipelines
 """

@@ -19,8 +19,8 @@ class ViewTables:
     """The tables of a view.
 
     buckets: append only, one partial column per aggregate; hours: the same added up by the hour,
-    which upkeep makes of them, append only; arrivals: what the stateful engine reads as a stream,
-    all that is new to its state; gold: one row per keys.
+    which maintenance makes of them, append only; arrivals: what the stateful engine reads as a
+    stream, all that is new to its state; gold: one row per keys.
     """
 
     buckets: Table

@@ -1,4 +1,4 @@
-"""Upkeep: keeps a lake small and quick, and changes no feature.
+"""Maintenance: keeps a lake small and quick, and changes no feature.
 
     hours      adds up, by the hour, the minute buckets that came since            <view>_hours
     expire     removes buckets and hours older than the pipeline's history,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 
 from tidemill.config.settings import Clock
 from tidemill.features.types import bytes_of
 from tidemill.lake.catalog import Lake
 from tidemill.lake.schema import table_properties
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance import log_retention
 from tidemill.operations.maintenance.partitions import files_of, text_of
@@ -62,16 +63,9 @@ def _most_bytes(lake: Lake, table: Table) -> int | None:
     return bytes_of(lake.pipeline.max_bytes_per_trigger) if table.name in followed else None
 
 
-@contextmanager
-def _files_of_at_most(lake: Lake, most: int | None) -> Iterator[None]:
+def _files_of_at_most(lake: Lake, most: int | None) -> AbstractContextManager[None]:
     """Let OPTIMIZE make files of at most so many bytes, Delta's own limit by default."""
-    if most is not None:
-        lake.spark.conf.set(_FILE_SIZE, str(most))
-    try:
-        yield
-    finally:
-        if most is not None:
-            lake.spark.conf.unset(_FILE_SIZE)
+    return temporary_conf(lake.spark, {} if most is None else {_FILE_SIZE: str(most)})
 
 
 def _cluster(lake: Lake, table: Table) -> Iterator[Step]:

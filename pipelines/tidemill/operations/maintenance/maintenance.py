@@ -80,7 +80,7 @@ def _run(step: Step) -> str:
 
 
 def row_of(lake: Lake, done: Sequence[Done]) -> BatchRow:
-    """Return the row of `tidemill_batches` that tells of an upkeep: seconds by action."""
+    """Return the row of `tidemill_batches` that maintenance leaves: seconds by action."""
     now = datetime.now(timezone.utc)
     seconds: dict[str, float] = {}
     for each in done:
@@ -89,7 +89,7 @@ def row_of(lake: Lake, done: Sequence[Done]) -> BatchRow:
 
 
 def last(lake: Lake, action: str | None = None) -> datetime | None:
-    """Return when upkeep, or one action of it, was last done; None for never."""
+    """Return when maintenance, or one action of it, was last done; None for never."""
     table = lake.tables.batches.name
     if lake.is_as_made(table):
         return None
