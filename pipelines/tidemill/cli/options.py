@@ -12,6 +12,7 @@ import tidemill
 from tidemill.cli.output.terminal import VisibleFormatter
 from tidemill.config.dataflow import QUERIES
 from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.sources.registry import FOLDER
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
 ViewName = Annotated[str, typer.Argument(help="A feature view's name.")]
@@ -60,7 +61,7 @@ def declared(
     """Return the definition with what the command line says instead."""
     said: dict[str, Any] = {}
     if source or folder:
-        kind = source or ("files" if folder else definition.source.kind)
+        kind = source or (FOLDER if folder else definition.source.kind)
         if kind == definition.source.kind and not folder:
             said["source"] = definition.source
         else:

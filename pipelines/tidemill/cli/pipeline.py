@@ -29,6 +29,7 @@ from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import whole_minute
 from tidemill.errors import UsageError
+from tidemill.sources.registry import kinds
 
 commands = typer.Typer()
 
@@ -64,7 +65,7 @@ def demo(
 def run(
     pipeline: PipelineName,
     source: Annotated[
-        str | None, typer.Option(help="files or generator.  [default: the pipeline's]")
+        str | None, typer.Option(help=f"{' or '.join(kinds())}.  [default: the pipeline's]")
     ] = None,
     input_folder: Annotated[
         Path | None, typer.Option("--input", help="The folder of a files source.")

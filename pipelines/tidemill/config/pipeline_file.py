@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -28,7 +27,8 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier, Size
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
-from tidemill.sources.generator.kinds import ENGAGEMENT, KINDS
+from tidemill.sources.registry import kinds
+from tidemill.sources.source_kind import SourceWords
 
 SHIPPED = Path(__file__).parent / "shipped"
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
@@ -43,12 +43,6 @@ def _is_engine(text: str) -> str:
     return text
 
 
-def _is_kind(text: str) -> str:
-    if text not in KINDS:
-        raise ValueError(f"unknown events {text!r}{did_you_mean(text, KINDS)}")
-    return text
-
-
 Engine = Annotated[str, AfterValidator(_is_engine), WithJsonSchema({"enum": [*ENGINES]})]
 Quality = Annotated[
     Rules,
@@ -60,27 +54,15 @@ Quality = Annotated[
         }
     ),
 ]
-Events = Annotated[str, AfterValidator(_is_kind), WithJsonSchema({"enum": [*KINDS]})]
 
 
-class FilesSource(Declared):
-    """New files in a folder, JSON lines or Parquet."""
-
-    kind: Literal["files"]
-    input: str | None = None
-
-
-class GeneratorSource(Declared):
-    """Made-up events of one kind: the same seed and start give the same events."""
-
-    kind: Literal["generator"]
-    events: Events = ENGAGEMENT
-    seed: int = 7
-    rate: int = Field(default=500, ge=1, le=1_000_000)
-    minutes: int = Field(default=1560, ge=1)
-    minutes_per_batch: int = Field(default=130, ge=1)
-    start: AwareDatetime | None = None
-
+if TYPE_CHECKING:
+    SourceOfKind = SourceWords
+else:
+    SourceOfKind = Annotated[
+        Union[tuple(kind.words for kind in kinds().values())],  # noqa: UP007
+        Field(discriminator="kind"),
+    ]
 
 if TYPE_CHECKING:
     Triggers = Declared
@@ -124,7 +106,7 @@ class PipelineDefinition(Declared):
     """
 
     pipeline: Identifier
-    source: Annotated[FilesSource | GeneratorSource, Field(discriminator="kind")]
+    source: SourceOfKind
     clock: Literal["event", "wall"] = "event"
     triggers: Triggers = Triggers()
     engine: Engine = "buckets"
@@ -222,10 +204,7 @@ class PipelineDefinition(Declared):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(step) for step in first["loc"])
-            message = first["msg"].removeprefix("Value error, ")
-            if first["type"] != "value_error":
-                message = f"{message}, found {first['input']!r}"
-            raise UsageError(message, where=place) from error
+            raise UsageError(yaml_loader.sentence(first), where=place) from error
 
     def view(self, name: str) -> FeatureView:
         """Return the view called `name`."""
@@ -292,8 +271,7 @@ def read(path: Path) -> PipelineDefinition:
 
 _WORDS: Words = {
     "": PipelineDefinition,
-    "source.files": FilesSource,
-    "source.generator": GeneratorSource,
+    **{f"source.{kind.name}": kind.words for kind in kinds().values()},
     "triggers": Triggers,
     "maintenance": Maintenance,
     "views": FeatureView,

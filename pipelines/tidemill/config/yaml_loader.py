@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tidemill.config.yaml_values import YamlError, line_of, parse
 from tidemill.errors import DefinitionError
 from tidemill.features.suggestions import did_you_mean
+from tidemill.sources import registry
 
 LARGEST_FILE = 256 * 1024
 Loc = tuple[int | str, ...]
@@ -62,12 +64,24 @@ def explained(path: Path, tree: yaml.Node, error: ValidationError, words: Words)
     nearest."""
     first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     loc = (*first["loc"], *_path(first))
-    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message = f"unknown word{_nearest(first['loc'], words)}"
-    elif first["type"] not in {"value_error", "missing"}:
-        message = f"{message}, found {first['input']!r}"
+    else:
+        message = sentence(first)
     return misplaced(path, tree, loc, message)
+
+
+def sentence(error: Mapping[str, Any]) -> str:
+    """Return one of pydantic's complaints as a sentence, with what it found; of a kind of source
+    that nobody knows, with those that are known."""
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "union_tag_invalid":
+        tag, kinds = error["ctx"]["tag"], re.findall(r"'(\w+)'", error["ctx"]["expected_tags"])
+        broken = registry.broken().get(tag)
+        return f"unknown kind {tag!r}{f': {broken}' if broken else did_you_mean(tag, kinds)}"
+    if error["type"] in {"value_error", "missing"}:
+        return message
+    return f"{message}, found {error['input']!r}"
 
 
 def misplaced(path: Path, tree: yaml.Node, loc: Loc, message: str) -> DefinitionError:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidemill.config.pipeline_file import FilesSource, GeneratorSource, PipelineDefinition
-from tidemill.config.settings import Clock, Place, instant
-from tidemill.errors import InputError, LakeError
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.config.settings import Clock, Place
+from tidemill.errors import LakeError
 from tidemill.lake import catalog as lakes
 from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
@@ -23,9 +22,8 @@ from tidemill.lake.schema.evolution import Change
 from tidemill.lake.schema.verification import absent_of
 from tidemill.lake.session.session import session
 from tidemill.pipeline.queries import Pipeline
-from tidemill.sources import Source
-from tidemill.sources.files.source import Files
-from tidemill.sources.generator.source import Generator
+from tidemill.sources import Source, registry
+from tidemill.sources.source_kind import SourceContext
 
 
 @dataclass(frozen=True)
@@ -172,37 +170,18 @@ def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bo
 
 
 def source_of(definition: PipelineDefinition, opening: Opening) -> Source:
-    """Return the source that the definition names; a generator goes on from its first start."""
-    declared = definition.source
-    if isinstance(declared, FilesSource):
-        return _files(declared, definition)
-    return _generator(declared, definition, opening)
-
-
-def _files(declared: FilesSource, definition: PipelineDefinition) -> Files:
-    if not declared.input:
-        raise InputError(
-            "a files source has no folder", where="source", expected="--input DIR, or input: DIR"
-        )
+    """Return the source that the definition names; it is given what the land checkpoint says of the
+    one before."""
     view = definition.events
     required = {n: t for n, t in view.event_schema.items() if not t.endswith("?")}
     required[view.event_time] = "timestamp"
-    return Files(Path(declared.input), definition.max_files_per_trigger, required)
-
-
-def _generator(
-    declared: GeneratorSource, definition: PipelineDefinition, opening: Opening
-) -> Generator:
     root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_land"
-    known = Checkpoint("land", root, "").identity().get("start")
-    start = declared.start or (instant(str(known), where="start") if known else None)
-    return Generator(
-        start=start,
-        seed=declared.seed,
-        rate=declared.rate,
-        minutes=declared.minutes,
-        minutes_per_batch=declared.minutes_per_batch,
+    context = SourceContext(
+        definition.pipeline,
+        required,
+        max_files=definition.max_files_per_trigger,
+        max_records=definition.max_offsets_per_trigger,
         now=opening.clock.at,
-        events=declared.events,
-        most_records=definition.max_offsets_per_trigger,
+        known=Checkpoint("land", root, "").identity(),
     )
+    return registry.kind_of(definition.source).open(definition.source, context)

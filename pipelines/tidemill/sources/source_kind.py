@@ -1,0 +1,54 @@
+"""A kind of source: its words in a pipeline's file, and how it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from tidemill.sources import Source
+
+
+class SourceWords(BaseModel):
+    """The words of a source in a pipeline's file: frozen, and unknown ones are refused.
+
+    A kind's own class adds `kind: Literal["its name"]` and its options, each with a default where
+    `tidemill run --source NAME` shall do without.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """What a pipeline tells a source that it opens.
+
+    `required` are the columns that each record has, by name, with their types as the file declares
+    them. `max_files` and `max_records` limit a batch, None where the pipeline says nothing. `now`
+    is the clock's time where it stands still (tests), else None. `known` is the identity of the
+    source that land has read before, empty for a new lake.
+    """
+
+    pipeline: str
+    required: Mapping[str, str] = field(default_factory=dict)
+    max_files: int = 1000
+    max_records: int | None = None
+    now: datetime | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """One kind of source: what `kind:` and `--source` call it, a line of help, its words, and what
+    opens it; `open` may raise InputError, and imports Spark itself."""
+
+    name: str
+    help: str
+    words: type[SourceWords]
+    open: Callable[[Any, SourceContext], Source]
