@@ -9,18 +9,13 @@ import typer
 
 import tidemill
 from tidemill.cli.options import (
-    Catalog,
     Declaring,
     Json,
-    Memory,
+    LakeOptions,
     PipelineName,
-    Root,
-    Schema,
-    Verbose,
     ViewName,
-    Wait,
     example,
-    lake_of,
+    on_lake,
 )
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.terminal import print_lines, print_text
@@ -31,19 +26,15 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=example("tidemill reconcile engagement"))
+@on_lake(waits=True)
 def reconcile(
     pipeline: PipelineName,
     repair: Annotated[bool, typer.Option("--repair", help="Recompute what is different.")] = False,
     source: Annotated[
         str, typer.Option("--from", help="What to compute the features from: buckets or events.")
     ] = "buckets",
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Compare the gold table with the recompute from the buckets; exit 1 when any key differs.
 
@@ -51,28 +42,24 @@ def reconcile(
     events that feature had read.
     """
     writer = f"reconcile {pipeline}" if repair else None
-    place = (root, catalog, schema)
-    with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
+    with options.open(pipeline=pipeline, writer=writer) as lake:
         views = [view.name for view in lake.pipeline.views]
         results = [lake.reconcile(view, source=source, repair=repair) for view in views]
-    print_each(as_json, results)
+    print_each(options.as_json, results)
     if any(result["different"] for result in results):
         raise typer.Exit(1)
 
 
 @commands.command(epilog=example("tidemill plan mine.yaml"))
+@on_lake(waits=False)
 def plan(
     pipeline: PipelineName,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Say how a changed view differs from its tables, and what that needs. Changes nothing."""
-    changes = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).plan()
-    if as_json:
+    changes = options.open(pipeline=pipeline).plan()
+    if options.as_json:
         print_each(True, changes)
         return
     for change in changes:
@@ -102,6 +89,7 @@ def sql(
 
 
 @commands.command(epilog=example("tidemill explain engagement profile-1 title-1"))
+@on_lake(waits=False)
 def explain(
     view: ViewName,
     key: Annotated[list[str], typer.Argument(help="The key's values, in the view's order.")],
@@ -113,36 +101,29 @@ def explain(
         typer.Option(help="Another time, a whole minute, UTC: recomputed, nothing is written."),
     ] = None,
     pipeline: Declaring = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Show why a key's features have their values: windows, buckets, events, the last refresh."""
     from tidemill.cli.output import explanations
 
     moment = whole_minute(at, where="--at") if at is not None else None
-    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    lake = options.open(pipeline=pipeline)
     facts = lake.explain(view, key, feature=feature, at=moment)
-    print_one(as_json, facts, lambda: explanations.tell_explained(showing(False), facts))
+    print_one(options.as_json, facts, lambda: explanations.tell_explained(showing(False), facts))
 
 
 @commands.command(epilog=example("tidemill describe engagement"))
+@on_lake(waits=False)
 def describe(
     view: ViewName,
     pipeline: Declaring = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Show a view's features and tables, how fresh gold is, and what the newest ledgers say."""
     from tidemill.cli.output import explanations
 
     declaring(view, pipeline)  # an unknown view is refused before a lake is looked for
-    facts = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline).describe(view)
-    print_one(as_json, facts, lambda: explanations.tell_described(showing(False), facts))
+    facts = options.open(pipeline=pipeline).describe(view)
+    print_one(options.as_json, facts, lambda: explanations.tell_described(showing(False), facts))

@@ -8,17 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.options import (
-    Catalog,
-    Json,
-    Memory,
-    PipelineName,
-    Root,
-    Schema,
-    Verbose,
-    example,
-    lake_of,
-)
+from tidemill.cli.options import LakeOptions, PipelineName, example, on_lake
 from tidemill.cli.output.answer import print_one, showing
 from tidemill.features.windows import duration
 
@@ -26,15 +16,12 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=example("tidemill top --interval 5s"))
+@on_lake(waits=False)
 def top(
     interval: Annotated[str, typer.Option(help="How long a frame stands.")] = "2s",
     once: Annotated[bool, typer.Option("--once", help="Print one frame, then end.")] = False,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Watch a running lake: batches, rates, seconds by step, backlog, freshness; q ends it.
 
@@ -43,27 +30,24 @@ def top(
     from tidemill.cli.output import top_screen
 
     every = duration(interval).total_seconds()
-    frames = lake_of((root, catalog, schema), memory, verbose).frames()
-    if once or as_json or not sys.stdout.isatty():
+    frames = options.open().frames()
+    if once or options.as_json or not sys.stdout.isatty():
         frame = next(frames)
-        print_one(as_json, frame, lambda: top_screen.show_once(frame))
+        print_one(options.as_json, frame, lambda: top_screen.show_once(frame))
     else:
         top_screen.show_live(lambda: next(frames), every)
 
 
 @commands.command(epilog=example("tidemill report engagement --output report.html"))
+@on_lake(waits=False)
 def report(
     pipeline: PipelineName,
     output: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     days: Annotated[int, typer.Option(min=1, help="How many days to tell of.")] = 7,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Write one self-contained page: freshness, volumes, latency, refusals, files, batches."""
-    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    lake = options.open(pipeline=pipeline)
     numbers = lake.report(output, days)
-    print_one(as_json, numbers, lambda: showing(False).say(f"wrote {numbers['output']}"))
+    print_one(options.as_json, numbers, lambda: showing(False).say(f"wrote {numbers['output']}"))

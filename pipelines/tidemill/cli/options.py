@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +49,84 @@ Engine = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class LakeOptions:
+    """Which lake, and how: the options that every command on a lake has."""
+
+    root: Path | None = None
+    catalog: str | None = None
+    schema: str | None = None
+    wait: str = "0s"
+    as_json: bool = False
+    memory: str = "2g"
+    verbose: bool = False
+
+    def open(
+        self,
+        *,
+        pipeline: str | PipelineDefinition | None = None,
+        writer: str | None = None,
+        create: bool = False,
+    ) -> tidemill.Lake:
+        """Return the lake, to read, or for the command `writer`, which writes."""
+        if self.verbose:
+            show_logs()
+        return tidemill.open_lake(
+            self.root,
+            catalog=self.catalog,
+            schema=self.schema,
+            pipeline=pipeline,
+            write=writer is not None,
+            create=create,
+            wait=self.wait,
+            driver_memory=self.memory,
+            verbose=self.verbose,
+            command=f"tidemill {writer}" if writer else None,
+        )
+
+
+_OF_LAKE: Mapping[str, Any] = {
+    "root": Root,
+    "catalog": Catalog,
+    "schema": Schema,
+    "wait": Wait,
+    "as_json": Json,
+    "memory": Memory,
+    "verbose": Verbose,
+}
+_WAIT = "10s"  # for another writer, unless a command does not write
+
+
+def on_lake(*, waits: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a lake behind its own, `--wait` where it may have to; it gets
+    them as `options`, its last parameter."""
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        defaults = {f.name: f.default for f in fields(LakeOptions)} | {"wait": _WAIT}
+        shared = [name for name in _OF_LAKE if waits or name != "wait"]
+        signature = inspect.signature(command, eval_str=True)
+        own = [each for each in signature.parameters.values() if each.name != "options"]
+        more = [
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=defaults[name],
+                annotation=_OF_LAKE[name],
+            )
+            for name in shared
+        ]
+
+        @functools.wraps(command)
+        def run(*arguments: Any, **said: Any) -> None:
+            chosen = LakeOptions(**{name: said.pop(name) for name in shared})
+            command(*arguments, **said, options=chosen)
+
+        run.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return run
+
+    return with_options
+
+
 def example(line: str) -> str:
     """Return the epilog that shows a command in use."""
     return f"[bold]Example:[/bold]  {line}"
@@ -71,34 +154,6 @@ def declared(
     words = {"clock": clock, "refresh": mode, "engine": engine}
     said |= {name: word for name, word in words.items() if word}
     return definition.overridden(said)
-
-
-def lake_of(
-    place: tuple[Path | None, str | None, str | None],
-    memory: str,
-    verbose: bool,
-    *,
-    pipeline: str | PipelineDefinition | None = None,
-    writer: str | None = None,
-    wait: str = "0s",
-    create: bool = False,
-) -> tidemill.Lake:
-    """Return the lake that the options name, to read, or for the command `writer`, which writes."""
-    if verbose:
-        show_logs()
-    root, catalog, schema = place
-    return tidemill.open_lake(
-        root,
-        catalog=catalog,
-        schema=schema,
-        pipeline=pipeline,
-        write=writer is not None,
-        create=create,
-        wait=wait,
-        driver_memory=memory,
-        verbose=verbose,
-        command=f"tidemill {writer}" if writer else None,
-    )
 
 
 def show_logs() -> None:

@@ -9,20 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.options import (
-    Catalog,
     ClockName,
     Engine,
     Json,
+    LakeOptions,
     Memory,
     Mode,
     PipelineName,
-    Root,
-    Schema,
     Verbose,
-    Wait,
     declared,
     example,
-    lake_of,
+    on_lake,
     show_logs,
 )
 from tidemill.cli.output.answer import print_each, print_one, showing
@@ -62,6 +59,7 @@ def demo(
 
 
 @commands.command(epilog=example("tidemill run engagement --source files --input ./events --once"))
+@on_lake(waits=True)
 def run(
     pipeline: PipelineName,
     source: Annotated[
@@ -85,35 +83,27 @@ def run(
     metrics_host: Annotated[
         str, typer.Option(help="The address that --metrics-port listens on.")
     ] = "127.0.0.1",
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
     definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
-    lake = lake_of(
-        (root, catalog, schema),
-        memory,
-        verbose,
+    lake = options.open(
         pipeline=definition,
         writer=f"run {pipeline}",
-        wait=wait,
         create=True,
     )
-    show = showing(as_json)
+    show = showing(options.as_json)
     show.opening(definition, lake.place)
     lake.check_run(once=once, metrics_port=metrics_port, metrics_host=metrics_host)
     with lake:
         work = lake.run_once if once else lake.run
         summary = work(show.batches, metrics_port=metrics_port, metrics_host=metrics_host)
-    print_one(as_json, summary, lambda: show.summary(summary))
+    print_one(options.as_json, summary, lambda: show.summary(summary))
 
 
 @commands.command(epilog=example("tidemill refresh engagement --as-of 2026-11-21T10:05:00Z"))
+@on_lake(waits=True)
 def refresh(
     pipeline: PipelineName,
     as_of: Annotated[
@@ -121,31 +111,23 @@ def refresh(
     ] = None,
     mode: Mode = None,
     clock: ClockName = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Bring the gold table to a point in time, in one commit."""
     definition = declared(load(pipeline), None, None, clock, mode, None)
     at = whole_minute(as_of, where="--as-of") if as_of is not None else None
-    lake = lake_of(
-        (root, catalog, schema),
-        memory,
-        verbose,
+    lake = options.open(
         pipeline=definition,
         writer=f"refresh {pipeline}",
-        wait=wait,
     )
     with lake:
         results = lake.refresh(at)
-    print_each(as_json, results)
+    print_each(options.as_json, results)
 
 
 @commands.command(epilog=example("tidemill rebuild mine.yaml --features amount_sum"))
+@on_lake(waits=True)
 def rebuild(
     pipeline: PipelineName,
     source: Annotated[
@@ -164,13 +146,8 @@ def rebuild(
         str | None, typer.Option(help="Make the buckets from this time on again, UTC.")
     ] = None,
     clock: ClockName = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Make tables again, all or a part, and bring gold to them in one commit.
 
@@ -186,38 +163,30 @@ def rebuild(
         "since": whole_minute(since, where="--since") if since else None,
     }
     definition = declared(load(pipeline), None, None, clock, None, None)
-    lake = lake_of(
-        (root, catalog, schema),
-        memory,
-        verbose,
+    lake = options.open(
         pipeline=definition,
         writer=f"rebuild {pipeline}",
-        wait=wait,
     )
-    show = showing(as_json)
+    show = showing(options.as_json)
     with lake:
         summary = lake.rebuild(source, **part, on_step=show.say, on_batch=show.batches)
-    print_one(as_json, summary, lambda: show.summary(summary))
+    print_one(options.as_json, summary, lambda: show.summary(summary))
 
 
 @commands.command(epilog=example("tidemill maintain engagement --dry-run"))
+@on_lake(waits=True)
 def maintain(
     pipeline: PipelineName,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what there is to do, and do nothing.")
     ] = False,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Keep a lake small and quick: hour buckets, expiry, OPTIMIZE, VACUUM. Changes no feature."""
     writer, started = None if dry_run else f"maintain {pipeline}", time.monotonic()
-    show, place = showing(as_json), (root, catalog, schema)
-    with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
+    show = showing(options.as_json)
+    with options.open(pipeline=pipeline, writer=writer) as lake:
         steps = lake.maintain(dry_run=dry_run, on_step=show.done)
     if dry_run:
         for step in steps:
@@ -229,7 +198,7 @@ def maintain(
         "seconds": round(time.monotonic() - started, 3),
     }
     words = "to do" if dry_run else "done"
-    print_one(as_json, summary, lambda: show.say(f"{len(steps)} steps {words}"))
+    print_one(options.as_json, summary, lambda: show.say(f"{len(steps)} steps {words}"))
 
 
 def _check_one_thing(

@@ -7,18 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.options import (
-    Catalog,
-    Json,
-    Memory,
-    PipelineName,
-    Root,
-    Schema,
-    Verbose,
-    Wait,
-    example,
-    lake_of,
-)
+from tidemill.cli.options import LakeOptions, PipelineName, example, on_lake
 from tidemill.cli.output.answer import print_one, showing
 from tidemill.cli.output.terminal import print_lines
 from tidemill.config.settings import instant
@@ -38,23 +27,19 @@ RecordId = Annotated[str, typer.Argument(help="The record's record_id.")]
 
 
 @commands.command(epilog=example("tidemill quality engagement --docs ./docs-of-today"))
+@on_lake(waits=True)
 def quality(
     pipeline: PipelineName,
     docs: Annotated[
         Path | None, typer.Option(help="Where to write Data Docs.  [default: <root>/_quality/docs]")
     ] = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Check events, buckets and gold against the quality file; exit 1 when a check fails."""
-    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline, wait=wait)
+    lake = options.open(pipeline=pipeline)
     outcome = lake.check(docs)
-    print_one(as_json, outcome, lambda: _tell(outcome))
+    print_one(options.as_json, outcome, lambda: _tell(outcome))
     if not outcome["ok"]:
         raise typer.Exit(1)
 
@@ -75,6 +60,7 @@ def _tell(outcome: dict[str, Any]) -> None:
 
 
 @quarantine.command("list", epilog=example("tidemill quarantine list engagement --reason missing"))
+@on_lake(waits=False)
 def list_(
     pipeline: PipelineName,
     since: Annotated[
@@ -86,43 +72,37 @@ def list_(
     out: Annotated[
         Path | None, typer.Option(help="Write the open ones into a file, to repair and replay.")
     ] = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Say why records were refused: each reason with its records, open and replayed."""
     after = instant(since, where="--since") if since is not None else None
-    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    lake = options.open(pipeline=pipeline)
     facts = lake.quarantine.summary(after, reason)
     if out is not None:
         facts["out"] = str(out)
         facts["written"] = lake.quarantine.export(out, after, reason)
-    print_one(as_json, facts, lambda: _tell_listed(facts))
+    print_one(options.as_json, facts, lambda: _tell_listed(facts))
 
 
 @quarantine.command(epilog=example("tidemill quarantine show engagement RECORD_ID"))
+@on_lake(waits=False)
 def show(
     pipeline: PipelineName,
     record_id: RecordId,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Show a refused record: payload, position, reasons, batch."""
-    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    lake = options.open(pipeline=pipeline)
     record = lake.quarantine.record(record_id)
-    print_one(as_json, record, lambda: _tell_shown(record))
+    print_one(options.as_json, record, lambda: _tell_shown(record))
 
 
 @quarantine.command(
     epilog=example("tidemill quarantine replay engagement --ids ID --set event_type=view")
 )
+@on_lake(waits=True)
 def replay(
     pipeline: PipelineName,
     file: Annotated[
@@ -132,20 +112,15 @@ def replay(
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="With --ids: FIELD=VALUE; may be repeated.")
     ] = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    wait: Wait = "10s",
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Send repaired records through again, once; exit 1 when one would be refused again."""
     fields = _said(file, ids, setting or [])
-    writer, place = f"quarantine replay {pipeline}", (root, catalog, schema)
-    with lake_of(place, memory, verbose, pipeline=pipeline, writer=writer, wait=wait) as lake:
+    writer = f"quarantine replay {pipeline}"
+    with options.open(pipeline=pipeline, writer=writer) as lake:
         outcome = lake.quarantine.replay(file, ids=_ids(ids or ""), fields=fields)
-    print_one(as_json, outcome, lambda: _tell_replayed(outcome))
+    print_one(options.as_json, outcome, lambda: _tell_replayed(outcome))
     if outcome["refused"]:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.options import Catalog, Json, Memory, Root, Schema, Verbose, example, lake_of
+from tidemill.cli.options import LakeOptions, example, on_lake
 from tidemill.cli.output.answer import showing
 from tidemill.cli.output.terminal import print_lines, print_text
 from tidemill.query.json_values import json_of
@@ -17,6 +17,7 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
+@on_lake(waits=False)
 def query(
     sql: Annotated[
         str | None, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.  [default: --file]")
@@ -50,20 +51,16 @@ def query(
     pipeline: Annotated[
         str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
     ] = None,
-    root: Root = None,
-    catalog: Catalog = None,
-    schema: Schema = None,
-    as_json: Json = False,
-    memory: Memory = "2g",
-    verbose: Verbose = False,
+    *,
+    options: LakeOptions,
 ) -> None:
     """Ask SQL of the lake; tables are named plainly. Answer with a table, CSV, JSON or a plot."""
     from tidemill.query.export import Form, as_csv, drawn, write
     from tidemill.query.questions import asked
 
-    answer_form = Form.wished(form, as_json, output, kind, x, y or (), color)
+    answer_form = Form.wished(form, options.as_json, output, kind, x, y or (), color)
     text = asked(sql, file)  # a statement that writes is refused before anything is opened
-    lake = lake_of((root, catalog, schema), memory, verbose, pipeline=pipeline)
+    lake = options.open(pipeline=pipeline)
     answer = lake.answer(text)
     columns, rows = answer["columns"], answer["rows"]
     if answer_form.format == "table":
