@@ -65,6 +65,7 @@ def test_metadata_asks_for_spark_only_in_the_extra(wheel: Path) -> None:
         "pyyaml",
         "rich",
         "sqlglot",
+        "tomli",
         "typer",
         "xxhash",
     }

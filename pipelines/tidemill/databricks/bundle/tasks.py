@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -13,7 +14,13 @@ from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.named_files import libraries, wheel_findings
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
+from tidemill.errors import DefinitionError
 from tidemill.features.suggestions import did_you_mean
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 COMPUTE = ("job_cluster_key", "environment_key", "new_cluster", "existing_cluster_id")
 Refused = Callable[[Sequence[str]], str | None]
@@ -121,18 +128,12 @@ def _project(bundle: Bundle) -> tuple[str, list[str]]:
     for artifact in mapping(bundle.main.value, "artifacts").values():
         path = bundle.folder / str(mapping(artifact).get("path", ".")) / "pyproject.toml"
         if path.is_file():
-            text = path.read_text(encoding="utf-8")
-            project = _table(text, "project")
-            name = re.search(r'^name = "([^"]+)"', project, re.MULTILINE)
-            scripts = re.findall(r"^([\w-]+) = ", _table(text, "project.scripts"), re.MULTILINE)
-            return (name[1] if name else "", scripts)
+            try:
+                project = mapping(tomllib.loads(path.read_text(encoding="utf-8")), "project")
+            except tomllib.TOMLDecodeError as error:
+                raise DefinitionError(f"no TOML: {error}", where=str(path)) from error
+            return str(project.get("name", "")), list(mapping(project, "scripts"))
     return "", []
-
-
-def _table(toml: str, name: str) -> str:
-    """Return the text of a table; Python 3.10 has no TOML parser of its own."""
-    match = re.search(rf"^\[{re.escape(name)}\]\n(.*?)(?=^\[|\Z)", toml, re.MULTILINE | re.DOTALL)
-    return match[1] if match else ""
 
 
 def _entry_point(task: Task, package: str, scripts: list[str]) -> Iterator[Finding]:
