@@ -1,22 +1,53 @@
-"""Plots and tables as HTML that stands in a page: no script, the page's own colors, escaped.
+"""What stands on the page of a report: sections with plots and tables, and how they become HTML.
 
-rows ──plotting.chart──► Vega-Lite ──dressed──► SVG, wide and narrow
-  └──────────────────────────────────────────► the same as a table
+rows ──charts.chart──► Vega-Lite ──dressed──► SVG, wide and narrow ──┐
+  └──────────────────────────────────────────► the same as a table ──┴──report.html──► page
+
+`report.html` is a Jinja template with autoescape: every value is escaped, its control characters
+made visible; the plots alone, which are drawings without a script, are put in as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from tidemill.config.settings import parse_time
 from tidemill.lake.visible_text import visible
 from tidemill.query import charts
 
+TEMPLATE = Path(__file__).parent / "report.html"
 WIDTHS = {"wide": (760, 260), "narrow": (330, 230)}  # pixels of a plot, by the page's width
 _QUIET = {"background": "transparent", "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows below the names of their columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a heading, what it shows, its plot by width, and the same as a table.
+
+    Without plots the table stands open; without rows stands `empty`. What is between backquotes in
+    `what` is shown as code.
+    """
+
+    title: str
+    what: str
+    table: Table
+    plots: Mapping[str, str] = field(default_factory=dict)
+    empty: str = ""
+    opened: bool = False
 
 
 def section(
@@ -30,27 +61,41 @@ def section(
     y: str | None = None,
     color: str | None = None,
     labels: dict[str, str] | None = None,
-    table: str | None = None,
+    table: Table | None = None,
     empty: str = "Nothing in these days.",
     opened: bool = False,
-) -> str:
-    """Return a section: its plot, and the same rows, or a better table, to be opened."""
+) -> Section:
+    """Return a section with a plot of the rows, and the same rows, or a better table, to be
+    opened."""
+    listing = table or Table(columns, rows)
     if not rows:
-        return plain(title, what, f"<p class='empty'>{text_of(empty)}</p>")
+        return Section(title, what, listing, empty=empty)
     x, y = x or columns[0], y or columns[-1]
-    plots = "\n".join(
-        f"<div class='{name}'>{_svg(title, columns, rows, kind, x, y, color, labels, size)}</div>"
+    plots = {
+        name: _svg(title, columns, rows, kind, x, y, color, labels, size)
         for name, size in WIDTHS.items()
+    }
+    return Section(title, what, listing, plots, opened=opened)
+
+
+def rendered(**values: Any) -> str:
+    """Return the page of the template with these values."""
+    import jinja2
+    from markupsafe import Markup
+
+    def as_code(text: str) -> Markup:
+        return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(visible(text))))
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATE.parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: value if hasattr(value, "__html__") else visible(value),
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    listing = table or table_of(columns, rows)
-    more = f"<details{' open' if opened else ''}><summary>as a table</summary>{listing}</details>"
-    return plain(title, what, f"<figure>{plots}</figure>\n{more}")
-
-
-def plain(title: str, what: str, body: str) -> str:
-    """Return a section with any body; only the body is HTML already."""
-    text = text_of(what).replace("`tidemill maintain`", "<code>tidemill maintain</code>")
-    return f"<section>\n<h2>{text_of(title)}</h2>\n<p>{text}</p>\n{body}\n</section>"
+    environment.filters["as_code"] = as_code
+    return environment.get_template(TEMPLATE.name).render(values)
 
 
 def _svg(
@@ -72,7 +117,7 @@ def _svg(
         columns, rows, kind=kind, x=x, y=y, color=color, labels=labels, width=width, height=height
     )
     drawing = figure.svg(_dressed(made.to_dict(), width))
-    return drawing.replace("<svg ", f'<svg role="img" aria-label="{text_of(title)}, a plot" ', 1)
+    return drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}, a plot" ', 1)
 
 
 def _dressed(spec: dict[str, Any], width: int) -> dict[str, Any]:
@@ -117,24 +162,3 @@ def _points(spec: dict[str, Any]) -> list[dict[str, Any]]:
         spec["datasets"][data["name"]] if "name" in data else data["values"]
     )
     return points
-
-
-def table_of(columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as a table that scrolls in itself where the page is narrow."""
-    head = "".join(f"<th scope='col'>{text_of(name)}</th>" for name in columns)
-    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return (
-        "<div class='scroll' tabindex='0'><table>"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, int | float):
-        return f"<td class='n'>{value:,}</td>"
-    return f"<td>{'' if value is None else text_of(value)}</td>"
-
-
-def text_of(value: object) -> str:
-    """Return the value as text of a page: escaped, its control characters made visible."""
-    return escape(visible(value))

@@ -2,26 +2,26 @@
 
     numbers ──sections──► heading, plot (two widths, for a desk and a phone), the same as a table
 
-Every text is escaped, and a policy lets the browser run and fetch nothing. Colors follow the
-reader's light or dark; a plot's axes take the text's.
+Every text is escaped (see `html`), and a policy lets the browser run and fetch nothing. Colors
+follow the reader's light or dark; a plot's axes take the text's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import Template
+from typing import NamedTuple
 
 from tidemill.errors import UsageError
 from tidemill.lake.batches import MERGED
-from tidemill.monitoring.report.html import plain, section, table_of, text_of
+from tidemill.monitoring.report import html
+from tidemill.monitoring.report.html import Section, Table, section
 from tidemill.monitoring.report.measurements import Numbers
 from tidemill.monitoring.status import span
 from tidemill.pipeline.silver import lateness
 from tidemill.query import charts
 from tidemill.query.content_policy import content_security_policy
 
-TEMPLATE = Path(__file__).parent / "report.html"
 _NEWEST = (
     *("query", "view", "batch", "committed_at", "events", "refused", "keys_changed"),
     *("backlog", "freshness", "seconds"),
@@ -52,38 +52,40 @@ def write(numbers: Numbers, output: Path) -> Path:
 
 def rendered(numbers: Numbers) -> str:
     """Return the page as text."""
-    template = TEMPLATE.read_text("utf-8")
-    return Template(template).substitute(
-        policy=content_security_policy(template),
-        pipeline=text_of(numbers["pipeline"]),
-        lake=text_of(numbers["lake"]),
-        at=text_of(numbers["at"]),
+    return html.rendered(
+        policy=content_security_policy(html.TEMPLATE.read_text("utf-8")),
+        pipeline=numbers["pipeline"],
+        lake=numbers["lake"],
+        at=numbers["at"],
         days=f"{numbers['days']} day{'s' if numbers['days'] != 1 else ''}",
-        cards="\n".join(_cards(numbers)),
-        sections="\n".join(_sections(numbers)),
+        cards=list(_cards(numbers)),
+        sections=list(_sections(numbers)),
     )
 
 
-def _cards(numbers: Numbers) -> Iterator[str]:
+class Card(NamedTuple):
+    """A number at the top of the page."""
+
+    number: str
+    what: str
+
+
+def _cards(numbers: Numbers) -> Iterator[Card]:
     """Yield the numbers at the top of the page."""
     totals = numbers["totals"]
     for fresh in numbers["freshness"]:
         age = "never refreshed" if fresh["as_of"] is None else f"{span(fresh['age_seconds'])} old"
-        yield _card(age, f"{fresh['view']}, as of {fresh['as_of'] or '-'}")
-    yield _card(f"{totals['events']:,}", "records judged")
+        yield Card(age, f"{fresh['view']}, as of {fresh['as_of'] or '-'}")
+    yield Card(f"{totals['events']:,}", "records judged")
     share = totals["quarantined"] / totals["events"] if totals["events"] else 0
-    yield _card(f"{share:.2%}", f"refused, {totals['quarantined']:,} records")
-    yield _card(f"{totals['duplicates']:,}", "duplicates")
-    yield _card(f"{totals['keys_changed']:,}", f"keys changed; refreshes: {totals['refreshes']:,}")
-    yield _card(f"{totals['tick_seconds']:.1f} s", "median refresh")
-    yield _card(f"{totals['backlog']:,}", "rows waited at the last batch")
+    yield Card(f"{share:.2%}", f"refused, {totals['quarantined']:,} records")
+    yield Card(f"{totals['duplicates']:,}", "duplicates")
+    yield Card(f"{totals['keys_changed']:,}", f"keys changed; refreshes: {totals['refreshes']:,}")
+    yield Card(f"{totals['tick_seconds']:.1f} s", "median refresh")
+    yield Card(f"{totals['backlog']:,}", "rows waited at the last batch")
 
 
-def _card(number: str, what: str) -> str:
-    return f"<div class='card'><b>{text_of(number)}</b><span>{text_of(what)}</span></div>"
-
-
-def _sections(numbers: Numbers) -> Iterator[str]:
+def _sections(numbers: Numbers) -> Iterator[Section]:
     bins = numbers["over_time"]
     yield section(
         "Freshness",
@@ -118,7 +120,7 @@ def _sections(numbers: Numbers) -> Iterator[str]:
         [[b["start"], step, s] for b in bins for step, s in b["seconds"].items()],
         kind="line",
         color="step",
-        table=table_of(
+        table=Table(
             ["query", "view", "step", "batches", "median s", "95 % s", "most s"],
             [list(row.values()) for row in numbers["seconds"]],
         ),
@@ -154,10 +156,10 @@ def _sections(numbers: Numbers) -> Iterator[str]:
     yield _files(numbers["files"])
     shown = [[row[name] for name in _NEWEST] for row in numbers["batches"]]
     headings = [name.replace("_", " ") for name in _NEWEST]
-    yield plain("Newest batches", "Newest first; freshness in seconds.", table_of(headings, shown))
+    yield Section("Newest batches", "Newest first; freshness in seconds.", Table(headings, shown))
 
 
-def _late(late: Numbers) -> str:
+def _late(late: Numbers) -> Section:
     """Return the section of lateness."""
     within = dict(zip(lateness.BOUNDS, _LATE, strict=False))
     half, high = (
@@ -177,7 +179,7 @@ def _late(late: Numbers) -> str:
     )
 
 
-def _files(files: Sequence[Numbers]) -> str:
+def _files(files: Sequence[Numbers]) -> Section:
     """Return the section of the files' health."""
     names = ("table", "files", "bytes", "small_files", "log_files", "log_bytes")
     rows = [[f[name] for name in names] for f in files]
@@ -195,7 +197,7 @@ def _files(files: Sequence[Numbers]) -> str:
         kind="bar",
         x="table",
         y="files",
-        table=table_of(headings, rows),
+        table=Table(headings, rows),
         opened=True,
     )
 
