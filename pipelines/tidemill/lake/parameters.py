@@ -14,6 +14,7 @@ from datetime import date, datetime, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
 
 def ask(
@@ -86,5 +87,6 @@ def _with_zone(moment: datetime) -> datetime:
 
 def quoted(text: str) -> str:
     """Return the text as a SQL string literal, on one line."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r") + "'"
+    escaped = exp.Literal.string(text).sql(dialect="spark")
+    # Spark puts settings in for ${name} before it reads the statement, also within a literal.
+    return escaped.replace("${", "\\u0024{")

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+from sqlglot import exp
 
 from tidemill.errors import InputError
 from tidemill.sources.files.parquet import Footer, check_magic, common_schema, read_footer
@@ -281,7 +282,7 @@ def _row_payload(columns: list[str], nanos: set[str]) -> Column:
 
 
 def _column(name: str, nanos: bool) -> Column:
-    quoted = f"`{name.replace('`', '``')}`"
+    quoted = exp.to_identifier(name, quoted=True).sql(dialect="spark")
     if nanos:
         is_micros = f"{quoted} BETWEEN -{FIRST_NANOS} AND {FIRST_NANOS}"
         return F.expr(f"timestamp_micros(IF({is_micros}, {quoted}, {quoted} div 1000))").alias(name)

@@ -1,0 +1,135 @@
+"""What it costs to read a log: the package's own reader of `_delta_log` beside `deltalake`.
+
+    a table of N commits by deltalake, with ledgers, checkpoints every 10
+        own        lake.commits.ledger.of_log, newest_version
+        deltalake  DeltaTable(path).history(limit), .version()
+
+Both read the same log in turns; what they say of the newest commits is compared first. Starts are
+processes of their own, cold in Python and warm in the file system. `--write` puts the table into
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from measuring import machine, say, spread, temporary, wish, write
+
+from tidemill.lake.commits import ledger
+
+RECENT = ledger.RECENT
+WISHED = 1.5
+EACH = 10  # commits between two checkpoints
+STARTS = {
+    "own": "from tidemill.lake.commits import ledger; from pathlib import Path; "
+    "ledger.of_log(Path({log!r}), 20)",
+    "deltalake": "from deltalake import DeltaTable; DeltaTable({table!r}).history(20)",
+}
+
+
+def make(table: Path, commits: int) -> None:
+    """Make a table with so many commits, each of a row and a ledger."""
+    row = pa.table({"n": [1]})
+    for number in range(commits):
+        told = {"generation": "g", "batch": number}
+        properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(told)})
+        write_deltalake(str(table), row, mode="append", commit_properties=properties)
+        if number % EACH == EACH - 1:
+            DeltaTable(str(table)).create_checkpoint()
+        if number % 1_000 == 0:
+            say(f"{number:,} of {commits:,} commits")
+
+
+def timed(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def start(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def compare(table: Path) -> None:
+    """Fail unless both say the same of the newest version and of the newest commits' ledgers."""
+    log = table / "_delta_log"
+    read = DeltaTable(str(table))
+    if ledger.newest_version(log) != read.version():
+        sys.exit("the newest versions differ; no times")
+    own = [(commit.version, commit.operation, commit.ledger) for commit in ledger.of_log(log)]
+    theirs = [
+        (each["version"], each["operation"], json.loads(each["userMetadata"]))
+        for each in read.history(RECENT)
+    ]
+    if own != theirs:
+        sys.exit(f"the newest commits differ; no times: {own[0]} and {theirs[0]}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--commits", type=int, default=10_000)
+    options.add_argument("--repeats", type=int, default=9)
+    options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    asked = options.parse_args()
+    with temporary("log-readers") as folder:
+        table = folder / "table"
+        make(table, asked.commits)
+        compare(table)
+        log = table / "_delta_log"
+        calls: dict[str, dict[str, Callable[[], object]]] = {
+            f"the newest {RECENT} commits": {
+                "own": lambda: ledger.of_log(log),
+                "deltalake": lambda: DeltaTable(str(table)).history(RECENT),
+            },
+            "the newest version": {
+                "own": lambda: ledger.newest_version(log),
+                "deltalake": lambda: DeltaTable(str(table)).version(),
+            },
+            "start of a process, and 20 commits": {
+                name: partial(start, code.format(log=str(log), table=str(table)))
+                for name, code in STARTS.items()
+            },
+        }
+        lines = []
+        for what, both in calls.items():
+            seconds: dict[str, list[float]] = {name: [] for name in both}
+            for _ in range(asked.repeats + 1):
+                for name, call in both.items():
+                    seconds[name].append(timed(call))
+            own, theirs = ([1000 * s for s in seconds[name][1:]] for name in both)
+            ratio = statistics.median(theirs) / statistics.median(own)
+            lines.append(
+                f"| {what} | {spread(own, '{:.1f} ms')} | {spread(theirs, '{:.1f} ms')} | "
+                f"{ratio:.1f}x |"
+            )
+            say(f"{what}: {wish(ratio, WISHED)}")
+    text = "\n".join(
+        [
+            f"A log of {asked.commits:,} commits with a checkpoint every {EACH}; median of "
+            f"{asked.repeats}, in turns.",
+            "",
+            machine(),
+            "",
+            "| read | own | `deltalake` | ratio |",
+            "|---|---:|---:|---:|",
+            *lines,
+            "",
+        ]
+    )
+    print(text)
+    if asked.write:
+        write(text, "log readers")
+
+
+if __name__ == "__main__":
+    main()
