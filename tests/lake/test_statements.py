@@ -189,6 +189,13 @@ def _compare(title: str, rows: TextTable, expected: TextTable, in_order: bool = 
     assert not difference, f"{title}:\n{difference}"
 
 
+def test_every_statement_has_a_case() -> None:
+    apart = {"adhoc", "functions", "views"}  # their tests are in tests/query and tests/features
+    needed = {name for name, path in names().items() if path.parent.name not in apart}
+    missing = needed - {Case.read(path).words["statement"] for path in CASES}
+    assert not missing, f"no case in tests/lake/statements: {sorted(missing)}"
+
+
 @pytest.mark.parametrize("name", names())
 def test_a_file_says_what_it_yields(name: str) -> None:
     lines = names()[name].read_text(encoding="utf-8").splitlines()
