@@ -1,28 +1,39 @@
 """The statements of `sql/`: each is finished for a view, parses, and does what its cases show.
 
-A case is a text in `tests/lake/statements`: the statement and its parameters, then tables between
-`==` lines, the last one what the statement yields (rows in any order). The view of the cases is
-small, so that a row can be read:
+A case is a text in `tests/lake/statements`, named for its statement:
 
-    plays: keys profile_id, gti; count().by("kind", ["play", "stop"]).over("1h", "10m")
+    statement: merge                  then `view`, `when_empty`, `by_hours`, and its parameters
+    == plays_changes                  a table that it reads
+    == expected                       the rows that it yields, in any order unless it has its own
+    == expected plays_features        what a table that it writes to holds afterwards
+
+The views of the cases are small, so that a row can be read:
+
+    plays       keys profile_id, gti; count().by("kind", ["play", "stop"]).over("1h", "10m")
+    spent       key profile_id; the sum and the maximum of amount over 1h: a sum may overflow
+    engagement  as shipped; 1h, 12h and 1d, longer than an hour
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from itertools import takewhile
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import pytest
 import sqlglot
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from texttable import TextTable
 from tidemill.config.pipeline_file import load
-from tidemill.features import FeatureView, count
+from tidemill.features import FeatureView, count, max_, sum_
+from tidemill.lake import tables
 from tidemill.lake.parameters import ask, bound
 from tidemill.lake.statements import names, statement
 from tidemill.lake.tables.view_tables import view_tables
@@ -41,72 +52,148 @@ def plays(when_empty: str = "zero") -> FeatureView:
     )
 
 
+def spent(when_empty: str = "zero") -> FeatureView:
+    return FeatureView(
+        name="spent",
+        keys=["profile_id"],
+        event_time="event_timestamp",
+        event_schema={"profile_id": "string", "amount": "bigint"},
+        when_empty=when_empty,
+        features=[sum_("amount").over("1h"), max_("amount").over("1h")],
+    )
+
+
 @dataclass(frozen=True)
 class Case:
-    """What stands in a case's file."""
+    """A case's file: its words, the tables it gives, the rows it expects, the tables it writes."""
 
-    said: dict[str, str]
+    words: dict[str, str]
     inputs: dict[str, TextTable]
     expected: TextTable
+    written: dict[str, TextTable]
 
     @classmethod
     def read(cls, path: Path) -> Case:
         text = "\n".join(
             line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "#"
         )
-        head, *parts = re.split(r"^== (\w+)\n", text, flags=re.MULTILINE)
-        said = dict(line.split(": ", 1) for line in head.splitlines() if line.strip())
-        found = {name: TextTable.parse(body) for name, body in zip(*[iter(parts)] * 2, strict=True)}
-        return cls(said, found, found.pop("expected"))
+        head, *parts = re.split(r"^== (\w+(?: \w+)?)\n", text, flags=re.MULTILINE)
+        words = dict(line.split(": ", 1) for line in head.splitlines() if line.strip())
+        bodies = zip(parts[::2], parts[1::2], strict=True)
+        parsed = {title: TextTable.parse(body) for title, body in bodies}
+        expected = parsed.pop("expected")
+        written = {title.split()[1]: parsed.pop(title) for title in [*parsed] if " " in title}
+        return cls(words, parsed, expected, written)
 
     @property
     def view(self) -> FeatureView:
-        if self.said.get("view") == "engagement":
-            return SHIPPED
-        return plays(self.said.get("when_empty", "zero"))
+        name, when_empty = self.words.get("view", "plays"), self.words.get("when_empty", "zero")
+        return {"plays": plays(when_empty), "spent": spent(when_empty), "engagement": SHIPPED}[name]
 
     @property
-    def parameters(self) -> dict[str, object]:
-        times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before"), _time)
-        flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
-        numbers = dict.fromkeys(("batch", "batch_before", "hours", "sample"), int)
-        readers = {**times, **flags, **numbers}
-        return {name: read(self.said[name]) for name, read in readers.items() if name in self.said}
+    def text(self) -> str:
+        by_hours = self.words.get("by_hours") == "true"
+        return statement(self.words["statement"], self.view, by_hours=by_hours)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        given = {name: text for name, text in self.words.items() if name not in OF_THE_TEXT}
+        return {name: _parameter(name, text) for name, text in given.items()}
+
+
+OF_THE_TEXT = ("statement", "view", "when_empty", "by_hours")
+
+
+def _parameter(name: str, text: str) -> Any:
+    """The value of a parameter; KeyError for a name that no statement has."""
+    if name.startswith("key_"):
+        return text
+    times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before"), _time)
+    flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
+    numbers = dict.fromkeys(("batch", "batch_before", "hours", "sample"), int)
+    return {**times, **flags, **numbers, "table": str, "days": _days}[name](text)
 
 
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
+READERS = {
+    "STRING": str,
+    "INT": int,
+    "BIGINT": int,
+    "TIMESTAMP": _time,
+    "DATE": date.fromisoformat,
+}
+
+
+def _days(text: str) -> list[date]:
+    return [date.fromisoformat(day) for day in text.split(", ")]
+
+
 def _types(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
-    made = view_tables(view)
-    declared = [c for table in (made.buckets, made.hours, made.gold) for c in table.columns]
-    event = {**{n: t.upper() for n, t in view.event_schema.items()}, view.event_time: "TIMESTAMP"}
-    event["event_hour"] = "TIMESTAMP"
-    return {**event, **{column.name: column.type for column in declared}}
+    made, of_all = view_tables(view), tables.of(load("engagement"))
+    declared = (made.buckets, made.hours, made.gold, of_all.bronze, of_all.events, of_all.batches)
+    events = {name: type_.upper() for name, type_ in view.event_schema.items()}
+    columns = {column.name: column.type for table in declared for column in table.columns}
+    return {**columns, **events, "__action": "STRING"}
 
 
-def _give(spark: SparkSession, name: str, table: TextTable, view: FeatureView) -> None:
+def _frame(spark: SparkSession, table: TextTable, view: FeatureView) -> DataFrame:
     types = _types(view)
-    readers = {"STRING": str, "BIGINT": int, "TIMESTAMP": _time, "DATE": date.fromisoformat}
-    read = [readers[types[name]] for name in table.columns]
-    rows = [[r(cell) for r, cell in zip(read, row, strict=True)] for row in table.rows]
+    readers = [READERS[types[name]] for name in table.columns]
+    rows = [
+        [None if cell == "null" else read(cell) for read, cell in zip(readers, row, strict=True)]
+        for row in table.rows
+    ]
     schema = ", ".join(f"{name} {types[name]}" for name in table.columns)
-    spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
+    return spark.createDataFrame(rows, schema)
+
+
+@contextmanager
+def _given(spark: SparkSession, case: Case, folder: Path) -> Iterator[dict[str, DataFrame]]:
+    """Yield the case's tables; one that is written to is a Delta table until the end."""
+    frames = {name: _frame(spark, table, case.view) for name, table in case.inputs.items()}
+    try:
+        for name in case.written:
+            path = str(folder / name)
+            frames.pop(name).write.format("delta").option("path", path).saveAsTable(name)
+        yield frames
+    finally:
+        for name in case.written:
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_case_yields_what_it_says(apart: SparkSession, path: Path) -> None:
+def test_a_case_yields_what_it_says(apart: SparkSession, path: Path, tmp_path: Path) -> None:
     case = Case.read(path)
-    for name, table in case.inputs.items():
-        _give(apart, name, table, case.view)
-    text = statement(case.said["statement"], case.view, by_hours="hours" in case.said)
-    frame = ask(apart, text, case.parameters)
-    found = TextTable.of(frame.columns, frame.collect())
-    assert found.columns == case.expected.columns
-    difference = found.sorted().differences(case.expected.sorted())
-    assert not difference, f"{path.name}:\n{difference}"
+    with _given(apart, case, tmp_path) as frames:
+        yielded = _cells(ask(apart, case.text, case.parameters, frames))
+        written = {name: _cells(apart.table(name)) for name in case.written}
+    in_order = "\nORDER BY" in case.text
+    _compare(path.name, yielded, case.expected, in_order)
+    for name, rows in written.items():
+        _compare(f"{path.name}, {name}", rows, case.written[name])
+
+
+def _cells(frame: DataFrame) -> TextTable:
+    return TextTable.of(frame.columns, frame.collect())
+
+
+def _compare(title: str, rows: TextTable, expected: TextTable, in_order: bool = False) -> None:
+    assert rows.columns == expected.columns
+    if not in_order:
+        rows, expected = rows.sorted(), expected.sorted()
+    difference = rows.differences(expected)
+    assert not difference, f"{title}:\n{difference}"
+
+
+def test_every_statement_has_a_case() -> None:
+    apart = {"adhoc", "functions", "views"}  # their tests are in tests/query and tests/features
+    needed = {name for name, path in names().items() if path.parent.name not in apart}
+    missing = needed - {Case.read(path).words["statement"] for path in CASES}
+    assert not missing, f"no case in tests/lake/statements: {sorted(missing)}"
 
 
 @pytest.mark.parametrize("name", names())

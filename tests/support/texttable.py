@@ -3,7 +3,8 @@
     gti     | views_1h | as_of
     title-1 |        2 | 2026-11-21 11:00
 
-Lines that begin with # are remarks. A null is `null`, a time is UTC, its seconds left out at :00.
+Lines that begin with # are remarks. A null is `null`, a flag `true` or `false`, a time is UTC, its
+seconds left out at :00.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def cell(value: Any) -> str:
     """A value as a cell."""
     if value is None:
         return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, datetime):
         text = f"{value.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}"
         return text.removesuffix(":00")
