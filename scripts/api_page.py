@@ -39,6 +39,7 @@ SECTIONS = {
         *("FeatureView", "Window", "PipelineDefinition", "load", "statement", "contains"),
         *("aggregate", "Aggregate", "Part", "Parameter"),
     ),
+    "Bring a source": ("Source", "SourceKind", "SourceWords", "SourceContext"),
     "Where and when": ("Place", "Clock"),
     "Charts": ("chart", "show"),
     "Errors": ("errors", "TidemillError"),

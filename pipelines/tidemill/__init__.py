@@ -45,6 +45,8 @@ from tidemill.features import (
     variance,
 )
 from tidemill.lake.statements import statement
+from tidemill.sources import Source
+from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
 
 if TYPE_CHECKING:
     from tidemill.api import GoldVersion, Lake, Quarantine, Status, chart, open_lake, show
@@ -60,6 +62,10 @@ __all__ = [
     "PipelineDefinition",
     "Place",
     "Quarantine",
+    "Source",
+    "SourceContext",
+    "SourceKind",
+    "SourceWords",
     "Status",
     "TidemillError",
     "Window",

@@ -24,6 +24,7 @@ BESIDE = (
     *("tidemill.lake.visible_text", "tidemill.lake.session.session"),
     *("tidemill.query.export", "tidemill.query.chart_axes", "tidemill.query.questions"),
     "tidemill.query.json_values",
+    "tidemill.sources.registry",
     *("tidemill.databricks", "tidemill.operations.doctor", "tidemill.operations.scaffold"),
 )
 # The demo lets its own source go on batch by batch, `failures` explains any error that ends a

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     ValidationError,
     WithJsonSchema,
     create_model,
     model_validator,
 )
+from pydantic_core import core_schema
 
 from tidemill.config import quality_file, yaml_loader
 from tidemill.config.dataflow import QUERIES
@@ -56,14 +59,25 @@ Quality = Annotated[
 ]
 
 
+class _OfAnyKind:
+    """The words of a source, of a kind that is known when a file is read first, not before: a
+    package that brings a kind may import Tidemill."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Return the schema of the kinds' own words, told apart by `kind`."""
+        words = tuple(kind.words for kind in kinds().values())
+        return handler.generate_schema(
+            Annotated[Union[words], Field(discriminator="kind")]  # noqa: UP007
+        )
+
+
 if TYPE_CHECKING:
     SourceOfKind = SourceWords
 else:
-    SourceOfKind = Annotated[
-        Union[tuple(kind.words for kind in kinds().values())],  # noqa: UP007
-        Field(discriminator="kind"),
-    ]
-
+    SourceOfKind = _OfAnyKind
 if TYPE_CHECKING:
     Triggers = Declared
 else:
@@ -104,6 +118,8 @@ class PipelineDefinition(Declared):
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
     """
+
+    model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
 
     pipeline: Identifier
     source: SourceOfKind
@@ -261,7 +277,7 @@ def read(path: Path) -> PipelineDefinition:
     try:
         definition = PipelineDefinition.model_validate(words)
     except ValidationError as error:
-        raise explained(path, tree, error, _WORDS) from error
+        raise explained(path, tree, error, _words()) from error
     named = quality_file.name_of(said, path, tree)
     rules_file = quality_file.beside(path, named)
     if rules_file is None:
@@ -269,10 +285,11 @@ def read(path: Path) -> PipelineDefinition:
     return definition.overridden({"quality": quality_file.read(rules_file, definition.events)})
 
 
-_WORDS: Words = {
-    "": PipelineDefinition,
-    **{f"source.{kind.name}": kind.words for kind in kinds().values()},
-    "triggers": Triggers,
-    "maintenance": Maintenance,
-    "views": FeatureView,
-}
+def _words() -> Words:
+    return {
+        "": PipelineDefinition,
+        **{f"source.{kind.name}": kind.words for kind in kinds().values()},
+        "triggers": Triggers,
+        "maintenance": Maintenance,
+        "views": FeatureView,
+    }
