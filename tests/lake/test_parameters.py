@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,22 +14,62 @@ HOSTILE = (
     "a\\b",
     "\\' OR 1=1 --",
     "\\",
+    "\\\\'",
     "''",
     "line\nfeed\rreturn\ttab",
     "\x1b7[0m\x01\x7f",
-    ":name ${conf} %_ {brace}",
+    "bell \a, form \f, vertical \v, back \b, end \x1a",
+    "\x0012 is no octal number, nor \x07 7",
+    "\\u0041 \\101 \\% \\_ \\n",
+    "\x85next line\u2028separator\u2029",
+    ":name ${conf} $${conf} \\${conf} ${env:HOME} $ %_ {brace}",
     "\u202eright to left, \U0001f388",
     "`tick` /* no comment */ -- nor this",
 )
+LETTERS = {
+    "0": "\0",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "Z": "\x1a",
+    "%": r"\%",
+    "_": r"\_",
+}
+# As Spark 4.2 reads a literal: SparkParserUtils.unescapeSQLString.
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))|'(')", re.DOTALL)
+
+
+def as_spark_reads(literal: str) -> str:
+    """The text of a literal, which must be one: no quote inside that ends it."""
+    assert re.fullmatch(r"'(?:[^'\\]|\\.|'')*'", literal, re.DOTALL), literal
+
+    def character(match: re.Match[str]) -> str:
+        short, long, octal, letter, quote = match.groups()
+        if short or long:
+            return chr(int(short or long, 16))
+        return chr(int(octal, 8)) if octal else LETTERS.get(letter, letter or quote)
+
+    return ESCAPE.sub(character, literal[1:-1])
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_literal_is_one_line_of_sql(text: str) -> None:
-    assert len(quoted(text).splitlines()) == 1
+    literal = quoted(text)
+    assert len(literal.splitlines()) == 1
+    assert "${" not in literal
+    assert as_spark_reads(literal) == text
+
+
+def test_every_character_is_read_as_itself() -> None:
+    """Alone, and beside what could make another escape of it."""
+    for character in map(chr, [*range(0x2100), 0xFEFF, 0xFFFF, 0x1F388]):
+        for text in (character, f"{character}12", f"\\{character}", f"{character}{{name}}"):
+            assert as_spark_reads(quoted(text)) == text
 
 
 def test_spark_reads_a_literal_as_the_text(spark: SparkSession) -> None:
-    texts = dict(zip("abcdefghij", HOSTILE, strict=True))
+    texts = {f"text{number}": text for number, text in enumerate(HOSTILE)}
     select = ", ".join(f":{name} AS {name}" for name in texts)
     (row,) = spark.sql(bound(f"SELECT {select}", texts)).collect()
     assert row.asDict() == texts

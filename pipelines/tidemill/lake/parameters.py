@@ -14,7 +14,11 @@ from datetime import date, datetime, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
+
+_NAMED = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+# What ends a literal or a line, and the $ of ${name}: Spark puts settings in for that before it
+# reads the statement, also within a literal.
+_ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]|\\$(?=\\{)")
 
 
 def ask(
@@ -86,7 +90,13 @@ def _with_zone(moment: datetime) -> datetime:
 
 
 def quoted(text: str) -> str:
-    """Return the text as a SQL string literal, on one line."""
-    escaped = exp.Literal.string(text).sql(dialect="spark")
-    # Spark puts settings in for ${name} before it reads the statement, also within a literal.
-    return escaped.replace("${", "\\u0024{")
+    r"""Return the text as a SQL string literal, on one line.
+
+    Not by sqlglot, whose escapes Spark reads otherwise: `\a`, `\f` and `\v` (up to 30.21) as these
+    letters, `\0` before two digits (30.23 to 30.30) as one octal number.
+    """
+    return "'" + _ESCAPED.sub(lambda match: _escape(match[0]), text) + "'"
+
+
+def _escape(character: str) -> str:
+    return _NAMED.get(character, f"\\u{ord(character):04x}")
