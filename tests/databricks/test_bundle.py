@@ -342,6 +342,7 @@ MISTAKES = {
         where=SCHEDULED,
     ),
     "no YAML": Mistake(MAIN, "targets:", "targets: [", "is no YAML", line="mode: development"),
+    "no TOML": Mistake("pyproject.toml", "[project]\n", "[project\n", "is no TOML: "),
     "a key twice": Mistake(
         MAIN,
         "  staging:\n",
@@ -362,6 +363,12 @@ def test_a_planted_mistake_is_found(name: str, copied: Path) -> None:
     assert answer.code == 1, answer
     there = [row for row in answer.out.splitlines() if row.startswith(f"{file}:{line}: ")]
     assert any(mistake.told in row for row in there), answer.out
+
+
+def test_any_toml_declares_the_wheel(copied: Path) -> None:
+    path = copied / "pyproject.toml"
+    path.write_text("project = {'name' = 'tidemill', scripts.'tidemill' = 'tidemill.cli:main'}\n")
+    assert list(map(str, found_in(copied))) == []
 
 
 def test_without_the_parser_the_command_says_what_to_install(

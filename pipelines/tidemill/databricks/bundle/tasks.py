@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from pathlib import PurePosixPath
 from typing import Any
 
 from tidemill.config.yaml_values import Steps
@@ -14,7 +15,6 @@ from tidemill.databricks.bundle.issue import Finding
 from tidemill.databricks.bundle.named_files import libraries, wheel_findings
 from tidemill.databricks.bundle.project import Bundle, Resource, items, mapping
 from tidemill.databricks.bundle.references import Target
-from tidemill.errors import DefinitionError
 from tidemill.features.suggestions import did_you_mean
 
 if sys.version_info >= (3, 11):
@@ -63,7 +63,8 @@ def of(job: Resource) -> list[Task]:
 def check(bundle: Bundle, refused: Refused) -> Iterator[Finding]:
     """Yield tasks without compute, that wait for nothing that is, or that are no command of ours;
     `refused` tells why the command line refuses words, None when it does not."""
-    package, scripts = _project(bundle)
+    project = _project(bundle)
+    yield from project.findings
     for job in bundle.of("jobs"):
         tasks = of(job)
         if not tasks:
@@ -72,7 +73,7 @@ def check(bundle: Bundle, refused: Refused) -> Iterator[Finding]:
         for task in tasks:
             yield from _compute(job, task)
             yield from _wheels(bundle, job, task)
-            yield from _entry_point(task, package, scripts)
+            yield from _entry_point(task, project)
             yield from _command_line(bundle, task, refused)
         yield from _continuous(job, tasks)
         for number, each in items(job.value, "environments"):
@@ -123,30 +124,46 @@ def _wheels(bundle: Bundle, job: Resource, task: Task) -> Iterator[Finding]:
             yield task.finding((), f"task {task.key!r} brings no wheel", "libraries: - whl: ...")
 
 
-def _project(bundle: Bundle) -> tuple[str, list[str]]:
-    """Return the name and the entry points that the artifact's pyproject.toml declares."""
+@dataclass(frozen=True)
+class _Project:
+    """What the artifact's pyproject.toml declares: name, entry points; or why it cannot be read."""
+
+    name: str = ""
+    scripts: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def _project(bundle: Bundle) -> _Project:
     for artifact in mapping(bundle.main.value, "artifacts").values():
-        path = bundle.folder / str(mapping(artifact).get("path", ".")) / "pyproject.toml"
-        if path.is_file():
+        file = PurePosixPath(str(mapping(artifact).get("path", "."))) / "pyproject.toml"
+        if (bundle.folder / file).is_file():
             try:
-                project = mapping(tomllib.loads(path.read_text(encoding="utf-8")), "project")
-            except tomllib.TOMLDecodeError as error:
-                raise DefinitionError(f"no TOML: {error}", where=str(path)) from error
-            return str(project.get("name", "")), list(mapping(project, "scripts"))
-    return "", []
+                declared = tomllib.loads((bundle.folder / file).read_text(encoding="utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                line = re.search(r"at line (\d+)", str(error))  # no field before Python 3.14
+                message = f"is no TOML: {error}"
+                return _Project(
+                    findings=(Finding(str(file), int(line[1]) if line else 1, message),)
+                )
+            project = mapping(declared, "project")
+            return _Project(str(project.get("name", "")), tuple(mapping(project, "scripts")))
+    return _Project()
 
 
-def _entry_point(task: Task, package: str, scripts: list[str]) -> Iterator[Finding]:
+def _entry_point(task: Task, project: _Project) -> Iterator[Finding]:
     wheel = mapping(task.value, "python_wheel_task")
     if "python_wheel_task" not in task.value:
         yield task.finding((), f"task {task.key!r} is no python_wheel_task")
         return
+    if project.findings:
+        return
     name, entry = wheel.get("package_name"), wheel.get("entry_point")
-    if name != package:
+    if name != project.name:
         steps = ("python_wheel_task", "package_name")
-        yield task.finding(steps, f"the wheel is not called {name!r}", package)
-    if entry not in scripts:
-        message = f"the wheel has no entry point {entry!r}{did_you_mean(str(entry), scripts)}"
+        yield task.finding(steps, f"the wheel is not called {name!r}", project.name)
+    if entry not in project.scripts:
+        hint = did_you_mean(str(entry), project.scripts)
+        message = f"the wheel has no entry point {entry!r}{hint}"
         yield task.finding(("python_wheel_task", "entry_point"), message)
 
 
