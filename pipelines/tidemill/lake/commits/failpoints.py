@@ -20,9 +20,6 @@ POINTS = (
     "refresh.merged",
     "batches.recorded",
 )
-REBUILD_POINTS = ("rebuild.chunk_written", "rebuild.put_in_place")
-RENEW_POINTS = ("renew.checkpoint_forgotten", "renew.table_emptied")
-REPLAY_POINTS = ("replay.marked", "replay.landed")
 VARIABLE = "TIDEMILL_FAIL_AT"
 _reached: Counter[str] = Counter()
 

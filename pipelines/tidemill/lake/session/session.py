@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from tidemill.errors import SetupError, TidemillError
 from tidemill.lake.session import launch, local_machine
 from tidemill.lake.session.temporary_conf import temporary_conf
@@ -167,15 +165,6 @@ def interpreted(spark: SparkSession) -> contextlib.AbstractContextManager[None]:
 def require_spark() -> None:
     """Raise SetupError when pyspark or delta cannot be imported; a bare wheel brings neither."""
     _require(local_machine.importable())
-
-
-def jvm_pid() -> int | None:
-    """Return the process id of this process's JVM, or None when it has none."""
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            if child.name().startswith("java"):
-                return child.pid
-    return None
 
 
 def _require(check: local_machine.Check) -> None:
