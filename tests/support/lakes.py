@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from oracle import COLUMNS, Key, Row
 from tidemill.config.pipeline_file import SHIPPED, PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
@@ -174,7 +173,3 @@ def events_frame(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
         f"{c} {'TIMESTAMP' if c == 'event_timestamp' else 'STRING'}" for c in columns
     )
     return spark.createDataFrame(list(events), schema).coalesce(1)
-
-
-def gold_columns() -> list[str]:
-    return tables.of(load("engagement")).views["engagement"].gold.column_names

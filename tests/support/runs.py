@@ -21,7 +21,12 @@ from tidemill.config.settings import Clock, Place
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.open import open_for_reading
 from tidemill.pipeline import runner
-from tidemill.pipeline.connection import Opening, open_pipeline
+from tidemill.pipeline.connection import (
+    Opening,
+    checked_source,
+    held_pipeline,
+    writing_session,
+)
 from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
 
@@ -46,8 +51,9 @@ def of_files(folder: Path, pipeline: str = "engagement") -> PipelineDefinition:
 def opened(root: Path, definition: PipelineDefinition) -> Iterator[Pipeline]:
     """The pipeline, open and locked, in the session that is there."""
     opening = Opening(Place(root), Clock(NOW), wait=30)
-    with open_pipeline(opening, definition, "tests", once=True) as pipeline:
-        yield pipeline
+    source = checked_source(opening, definition, once=True)
+    with writing_session(opening, "tests") as spark:
+        yield held_pipeline(spark, opening, definition, source)
 
 
 def run_once(root: Path, definition: PipelineDefinition) -> list[BatchRow]:

@@ -82,21 +82,11 @@ def held_lake(spark: SparkSession, opening: Opening, definition: PipelineDefinit
     return lake
 
 
-@contextmanager
-def open_pipeline(
-    opening: Opening, definition: PipelineDefinition, command: str, *, once: bool
-) -> Iterator[Pipeline]:
-    """Yield the pipeline, its source checked before anything is started or made."""
-    source = checked_source(opening, definition, once=once)
-    with writing_session(opening, command) as spark:
-        yield held_pipeline(spark, opening, definition, source)
-
-
 def held_pipeline(
     spark: SparkSession, opening: Opening, definition: PipelineDefinition, source: Source
 ) -> Pipeline:
-    """Return the pipeline as `open_pipeline` does; the caller holds the lake, and has checked the
-    source."""
+    """Return the pipeline with its tables, made where they are not there; the caller holds the
+    lake, and has checked the source."""
     lake = open_for_writing(spark, opening.place, definition)
     return Pipeline(lake, source, opening.clock, definition.clock)
 
