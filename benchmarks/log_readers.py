@@ -3,6 +3,7 @@
     a table of N commits with ledgers, a checkpoint 10 commits ago
         own        lake.commits.ledger.of_log, newest_version
         deltalake  DeltaTable(path).history(limit), .version()
+                   the same of a DeltaTable that is kept open, after update_incremental()
 
 Both read the same log in turns; what they say of the newest commits is compared first. Starts are
 processes of their own, cold in Python and warm in the file system. `--write` puts the table into
@@ -28,12 +29,12 @@ from measuring import machine, say, spread, temporary, wish, write
 from tidemill.lake.commits import ledger
 
 RECENT = ledger.RECENT
-WISHED = 1.5
+LIMIT = 1.5  # times the own reader's, up to which the library takes its place
 EACH = 10  # commits since the last checkpoint
 STARTS = {
     "own": "from tidemill.lake.commits import ledger; from pathlib import Path; "
-    "ledger.of_log(Path({log!r}), 20)",
-    "deltalake": "from deltalake import DeltaTable; DeltaTable({table!r}).history(20)",
+    "ledger.of_log(Path({log!r}))",
+    "deltalake": "from deltalake import DeltaTable; DeltaTable({table!r}).history({recent})",
 }
 
 
@@ -45,13 +46,13 @@ def make(table: Path, commits: int) -> None:
     """
     write_deltalake(str(table), pa.table({"n": [1]}))
     for number in range(1, commits):
-        told = {"generation": "g", "batch": number}
+        fields = {"generation": "g", "batch": number}
         info = {
             "timestamp": 1_763_900_000_000 + 30_000 * number,
             "operation": "WRITE",
             "operationParameters": {"mode": "Append"},
             "operationMetrics": {"numOutputRows": "1"},
-            "userMetadata": json.dumps(told),
+            "userMetadata": json.dumps(fields),
         }
         name = table / "_delta_log" / f"{number:020}.json"
         name.write_text(json.dumps({"commitInfo": info}) + "\n")
@@ -69,15 +70,29 @@ def start(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def updated(table: DeltaTable) -> DeltaTable:
+    """Return the open table as its log is now."""
+    table.update_incremental()
+    return table
+
+
 def compare(table: Path) -> None:
-    """Fail unless both say the same of the newest version and of the newest commits' ledgers."""
+    """Fail unless both say the same of the newest version and of the newest commits."""
     log = table / "_delta_log"
     read = DeltaTable(str(table))
     if ledger.newest_version(log) != read.version():
         sys.exit("the newest versions differ; no times")
-    own = [(commit.version, commit.operation, commit.ledger) for commit in ledger.of_log(log)]
+    own = [
+        (commit.version, commit.operation, commit.metrics, commit.ledger)
+        for commit in ledger.of_log(log)
+    ]
     theirs = [
-        (each["version"], each["operation"], json.loads(each["userMetadata"]))
+        (
+            each["version"],
+            each["operation"],
+            each["operationMetrics"],
+            json.loads(each["userMetadata"]),
+        )
         for each in read.history(RECENT)
     ]
     if own != theirs:
@@ -94,7 +109,7 @@ def main() -> None:
         table = folder / "table"
         make(table, asked.commits)
         compare(table)
-        log = table / "_delta_log"
+        log, kept = table / "_delta_log", DeltaTable(str(table))
         calls: dict[str, dict[str, Callable[[], object]]] = {
             f"the newest {RECENT} commits": {
                 "own": lambda: ledger.of_log(log),
@@ -104,8 +119,16 @@ def main() -> None:
                 "own": lambda: ledger.newest_version(log),
                 "deltalake": lambda: DeltaTable(str(table)).version(),
             },
-            "start of a process, and 20 commits": {
-                name: partial(start, code.format(log=str(log), table=str(table)))
+            f"the newest {RECENT} commits, the table kept open": {
+                "own": lambda: ledger.of_log(log),
+                "deltalake": lambda: updated(kept).history(RECENT),
+            },
+            "the newest version, the table kept open": {
+                "own": lambda: ledger.newest_version(log),
+                "deltalake": lambda: updated(kept).version(),
+            },
+            f"start of a process, and {RECENT} commits": {
+                name: partial(start, code.format(log=str(log), table=str(table), recent=RECENT))
                 for name, code in STARTS.items()
             },
         }
@@ -121,7 +144,7 @@ def main() -> None:
                 f"| {what} | {spread(own, '{:.1f} ms')} | {spread(theirs, '{:.1f} ms')} | "
                 f"{ratio:.1f}x |"
             )
-            say(f"{what}: {wish(ratio, WISHED)}")
+            say(f"{what}: {wish(ratio, LIMIT)}")
     text = "\n".join(
         [
             f"A log of {asked.commits:,} commits, the last {EACH} behind a checkpoint; median of "
