@@ -7,6 +7,7 @@ import math
 import random
 import statistics
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -270,7 +271,7 @@ def test_any_way_to_and_fro_gives_the_brute_forces_gold(
 
 def recomputing(lake: Sales) -> Any:
     definition = lake.lake.pipeline.overridden({"refresh": "recompute"})
-    return type(lake.lake)(**{**vars(lake.lake), "pipeline": definition})
+    return replace(lake.lake, pipeline=definition)
 
 
 @pytest.mark.parametrize(
