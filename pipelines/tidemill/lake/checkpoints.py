@@ -40,7 +40,7 @@ class Checkpoint:
         """Return what the checkpoint says it belongs to; empty when it says nothing."""
         try:
             fields = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return {}
         return fields if isinstance(fields, dict) else {}
 
