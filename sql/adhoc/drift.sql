@@ -30,8 +30,8 @@ shares AS (
     gti,
     yesterday,
     today,
-    (yesterday + 0.5D) / sum(yesterday + 0.5D) OVER () AS share_yesterday,
-    (today + 0.5D) / sum(today + 0.5D) OVER () AS share_today
+    (2 * yesterday + 1) / sum(2 * yesterday + 1) OVER () AS share_yesterday,
+    (2 * today + 1) / sum(2 * today + 1) OVER () AS share_today
   FROM views
 )
 SELECT

@@ -59,8 +59,11 @@ def test_metadata_asks_for_spark_only_in_the_extra(wheel: Path) -> None:
     required = metadata(wheel).get_all("Requires-Dist") or []
     always = {re.split(r"[^A-Za-z0-9-]", line)[0] for line in required if "extra ==" not in line}
     assert always == {
+        "deltalake",
+        "duckdb",
         "prometheus-client",
         "psutil",
+        "pyarrow",
         "pydantic",
         "pyyaml",
         "rich",

@@ -22,6 +22,9 @@ from tidemill.config.pipeline_file import load
 from tidemill.lake import catalog as lakes
 from tidemill.lake.statements import FOLDER, statement
 from tidemill.pipeline import batch_log
+from tidemill.query import questions
+from tidemill.query.engines.duckdb_engine import DuckDBEngine
+from tidemill.query.json_values import json_of
 from tidemill.query.questions import read_only
 
 ANSWERS = Path(__file__).parent / "adhoc"
@@ -129,6 +132,37 @@ def test_the_answer_is_as_written(current: TestLake, question: str) -> None:
     assert set(found.columns) - set(expected.columns) == LEFT_OUT.get(question, set())
     difference = found.only(expected.columns).differences(expected)
     assert not difference, f"{question}:\n{difference}"
+
+
+VIEWS = (
+    "engagement_current",
+    "engagement_minute_counts",
+    "engagement_refused",
+    "engagement_status",
+    "engagement_ticks",
+    "tidemill_volumes",
+)
+
+
+@pytest.mark.parametrize("asked", [*QUESTIONS, *VIEWS])
+def test_duckdb_answers_it_too(current: TestLake, asked: str) -> None:
+    """Each question and each view, cell by cell, but for the age at the time of asking."""
+    text = f"SELECT * FROM {asked}"
+    if asked in QUESTIONS:
+        text = read_only((FOLDER / "adhoc" / f"{asked}.sql").read_text(encoding="utf-8"))
+    root, definitions = current.lake.place.folder, [load("engagement")]
+    assert root is not None
+    names, rows = DuckDBEngine(root, definitions).answer(text)
+    by_spark = questions.answer(current.spark, text)
+    assert list(names) == by_spark["columns"]
+    aged = [place for place, name in enumerate(names) if name == "age_seconds"]
+    mine, theirs = (
+        [[cell for place, cell in enumerate(row) if place not in aged] for row in answer]
+        for answer in (rows, by_spark["rows"])
+    )
+    if asked in VIEWS:  # in no order
+        mine, theirs = sorted(mine, key=json_of), sorted(theirs, key=json_of)
+    assert json_of(mine) == json_of(theirs)
 
 
 def test_every_answer_has_its_question() -> None:

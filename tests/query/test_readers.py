@@ -21,7 +21,7 @@ from tidemill.config.settings import Clock
 from tidemill.lake import catalog as lakes
 from tidemill.operations import maintenance
 from tidemill.operations.maintenance import compaction
-from tidemill.query import duckdb_tables
+from tidemill.query.engines import folder_tables
 
 GOLD = "engagement_features"
 BATCHES = (
@@ -58,7 +58,7 @@ def by_deltalake(lake: TestLake, version: int | None = None) -> list[tuple]:
 
 def by_duckdb(lake: TestLake) -> list[tuple]:
     asked = f"SELECT * REPLACE (epoch(updated_at)::BIGINT AS updated_at) FROM {GOLD} ORDER BY ALL"
-    return duckdb_tables.connect(lake.lake, GOLD).execute(asked).fetchall()
+    return folder_tables.connect(lake.lake, GOLD).execute(asked).fetchall()
 
 
 def path(lake: TestLake, table: str = GOLD) -> str:
@@ -78,7 +78,7 @@ def test_gold_after_merges(lake: TestLake) -> None:
 def test_an_older_version_and_the_change_feed(lake: TestLake) -> None:
     first = lake.gold(1)
     assert {row[:2] for row in by_deltalake(lake, 1)} == set(first)
-    feed = pa.table(duckdb_tables.changes(lake.lake, GOLD, 1)).to_pylist()
+    feed = pa.table(folder_tables.changes(lake.lake, GOLD, 1)).to_pylist()
     changed = {row["version"]: row["changed"] for row in lake.ledgers()}
     for version, count in changed.items():
         mine = [row for row in feed if row["_commit_version"] == version]
@@ -111,7 +111,7 @@ def check_protocols(lake: TestLake) -> None:
 
 def test_every_table_is_known_to_duckdb(lake: TestLake) -> None:
     names = ("engagement_events", "engagement_buckets", "tidemill_batches")
-    files = duckdb_tables.connect(lake.lake, *names)
+    files = folder_tables.connect(lake.lake, *names)
     lakes.register(lake.spark, lake.lake.place)
     for name in names:
         assert files.execute(f"SELECT count(*) FROM {name}").fetchone() == (

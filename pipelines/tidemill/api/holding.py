@@ -59,10 +59,13 @@ class Access:
         """Return the session, the lake's tables, functions and views known in it by name."""
         if self._knows_views:
             return connection.registered(self.opening)
-        definitions = [self.definition] if self.definition else map(load, shipped())
-        spark = connection.open_for_questions(self.opening, definitions)
+        spark = connection.open_for_questions(self.opening, self.definitions())
         self._knows_views = True
         return spark
+
+    def definitions(self) -> list[PipelineDefinition]:
+        """Return the pipelines whose views are known: the one named, else the shipped ones."""
+        return [self.definition] if self.definition else [load(name) for name in shipped()]
 
     def the_pipeline(self) -> PipelineDefinition:
         """Return the pipeline that was named; UsageError where none was."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.operations import planned_changes
 from tidemill.query import explain as explaining
 from tidemill.query import gold_history
+from tidemill.query.engines import choice
 
 if TYPE_CHECKING:
     from tidemill.lake import catalog
@@ -37,6 +38,12 @@ def table(access: Access, name: str, version: int | None) -> DataFrame:
         raise UsageError(f"has no table {name!r}{hint}", where=str(access.opening.place))
     reader = spark.read if version is None else spark.read.option("versionAsOf", version)
     return reader.table(name)
+
+
+def answer(access: Access, text: str, engine: str, tell: Callable[[str], None]) -> Facts:
+    """Return `{columns, rows}` of a statement, by the engine that is asked or that can."""
+    chosen, place = choice.checked(engine), access.opening.place
+    return choice.answer(text, place, access.definitions(), chosen, access.session, tell)
 
 
 def features(access: Access, view: str, at: Moment | None) -> DataFrame:

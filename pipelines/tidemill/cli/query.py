@@ -11,6 +11,7 @@ import typer
 from tidemill.cli.options import LakeOptions, example, on_lake
 from tidemill.cli.output.answer import showing
 from tidemill.cli.output.terminal import print_lines, print_text
+from tidemill.lake.visible_text import visible
 from tidemill.query.json_values import json_of
 
 commands = typer.Typer()
@@ -51,6 +52,10 @@ def query(
     pipeline: Annotated[
         str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(help="auto, duckdb or spark; auto asks DuckDB where it answers as Spark."),
+    ] = "auto",
     *,
     options: LakeOptions,
 ) -> None:
@@ -61,7 +66,7 @@ def query(
     answer_form = Form.wished(form, options.as_json, output, kind, x, y or (), color)
     text = asked(sql, file)  # a statement that writes is refused before anything is opened
     lake = options.open(pipeline=pipeline)
-    answer = lake.answer(text)
+    answer = lake.answer(text, engine=engine, on_engine=_say)
     columns, rows = answer["columns"], answer["rows"]
     if answer_form.format == "table":
         showing(False).table(columns, rows)
@@ -80,3 +85,8 @@ def query(
         print_text(text.replace("\r\n", "\n"))
     else:
         print(text, end="")
+
+
+def _say(why: str) -> None:
+    """Say on stderr, beside the answer, why it takes longer."""
+    print(visible(why), file=sys.stderr)

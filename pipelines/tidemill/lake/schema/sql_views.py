@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -19,25 +20,37 @@ _SHIPPED_COUNTS = {"select_count", "highlight_count", "view_count"}
 def make_views(
     spark: SparkSession, pipeline: PipelineDefinition, since: Mapping[str, date]
 ) -> None:
-    """Make the views for people: `tidemill_volumes`, `<pipeline>_refused`, for each feature view
-    `<view>_current`, `<view>_status` and `<view>_ticks`, and what a shipped view brings.
+    """Make the views for people in the session's current schema; see `statements`.
 
     `since` are the days of the newest ledgers in gold, by view, where there is one.
     """
+    declared = tables.of(pipeline)
+    whole = [n for n, view in declared.views.items() if not difference(spark, view.gold)]
+    for name, text in statements(pipeline, since, whole).items():
+        spark.sql(f"CREATE OR REPLACE VIEW {name} AS\n{text()}")
+
+
+def statements(
+    pipeline: PipelineDefinition, since: Mapping[str, date], whole: Collection[str]
+) -> dict[str, Callable[[], str]]:
+    """Return, by name, what makes the text of each view for people: `tidemill_volumes`,
+    `<pipeline>_refused`, for each feature view `<view>_status`, `<view>_ticks`, of those in `whole`
+    (their gold has all columns) `<view>_current`, and what a shipped view brings. A view stands
+    behind those that it reads."""
     first, name = pipeline.views[0], pipeline.pipeline
-    _make_view(spark, "tidemill_volumes", statement("volumes", first))
-    _make_view(spark, f"{name}_refused", statement("refused", first, source=name))
+    texts: dict[str, Callable[[], str]] = {
+        "tidemill_volumes": partial(statement, "volumes", first),
+        f"{name}_refused": partial(statement, "refused", first, source=name),
+    }
     for view in pipeline.views:
-        _make_view(
-            spark,
-            f"{view.name}_status",
-            statement("status", view, since=since.get(view.name, date.min)),
-        )
-        _make_view(spark, f"{view.name}_ticks", statement("ticks", view))
-        if not difference(spark, tables.of(pipeline).of(view).gold):
-            _make_view(spark, f"{view.name}_current", statement("current", view))
+        day = since.get(view.name, date.min)
+        texts[f"{view.name}_status"] = partial(statement, "status", view, since=day)
+        texts[f"{view.name}_ticks"] = partial(statement, "ticks", view)
+        if view.name in whole:
+            texts[f"{view.name}_current"] = partial(statement, "current", view)
         if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:
-            _make_view(spark, "engagement_minute_counts", statement("minute_counts", view))
+            texts["engagement_minute_counts"] = partial(statement, "minute_counts", view)
+    return texts
 
 
 def newest_days(reader: Reader, pipeline: PipelineDefinition) -> dict[str, date]:
@@ -56,7 +69,3 @@ def make_functions(spark: SparkSession) -> None:
     `cuckoo_contains`."""
     for text in functions():
         spark.sql(text)
-
-
-def _make_view(spark: SparkSession, name: str, text: str) -> None:
-    spark.sql(f"CREATE OR REPLACE VIEW {name} AS\n{text}")

@@ -7,14 +7,12 @@ count again what they plot, and how an analyst gets at gold from a laptop.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from tidemill.config.settings import Place
-from tidemill.errors import SetupError
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,19 +32,23 @@ class Lake(Protocol):
 
 def connect(lake: Lake, *names: str) -> duckdb.DuckDBPyConnection:
     """Return a DuckDB connection that knows the tables named, each as it stands now, in UTC."""
-    _require()
-    import duckdb
-
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
+    connection = connected()
     for name in names:
         connection.register(name, _table(lake, name))
     return connection
 
 
+def connected() -> duckdb.DuckDBPyConnection:
+    """Return a DuckDB connection in UTC that fetches nothing from elsewhere."""
+    import duckdb
+
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
 def changes(lake: Lake, name: str, version: int) -> Any:
     """Return the table's change data feed since a version, in Arrow; a connection registers it."""
-    _require()
     if lake.place.folder is None:
         return lake.spark.sql(f"SELECT * FROM table_changes('{name}', {version})").toArrow()
     import pyarrow
@@ -64,14 +66,3 @@ def _delta(folder: Path) -> Any:
     from deltalake import DeltaTable
 
     return DeltaTable(str(folder))
-
-
-def _require() -> None:
-    """Raise SetupError without the packages that read for us."""
-    missing = [name for name in ("duckdb", "deltalake", "pyarrow") if find_spec(name) is None]
-    if missing:
-        raise SetupError(
-            f"{' and '.join(missing)} cannot be imported",
-            where="reading without Spark",
-            expected="pip install 'tidemill[notebooks]'",
-        )

@@ -1,0 +1,166 @@
+"""DuckDB over a folder lake: its tables as `deltalake` finds them in their logs, its views from the
+same statements that make them in Spark.
+
+Each statement sees every table as it stands when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.lake import tables
+from tidemill.lake.discovery import Folder
+from tidemill.lake.schema import sql_views
+from tidemill.lake.tables import Table
+from tidemill.query.engines.arrow_values import rows_of
+from tidemill.query.engines.clauses import Columns
+from tidemill.query.engines.folder_tables import connected
+from tidemill.query.engines.rules.rule import refuse
+from tidemill.query.engines.translation import Translation, translate
+
+if TYPE_CHECKING:
+    import duckdb
+    from deltalake import DeltaTable
+
+# What Spark computes in a way of its own, in DuckDB's words.
+MACROS = (
+    "tidemill_div(a, b) AS a // b",
+    "tidemill_mod(a, b) AS a % b",
+    "tidemill_total(numbers) AS list_reduce(numbers, lambda total, each: total + each)",
+    # Spark rounds the shortest decimal of a double, of at most 17 digits: exact in 38 of them.
+    """tidemill_round(x, places) AS CASE
+      WHEN x IS NULL THEN NULL
+      WHEN abs(x) < 1e10
+        THEN CAST(round(CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 27)), places) AS DOUBLE)
+      WHEN abs(x) < 1e18
+        THEN CAST(round(CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 19)), places) AS DOUBLE)
+      ELSE CAST('beyond what is rounded here: ' || CAST(x AS VARCHAR) AS DOUBLE) END""",
+    """tidemill_between(sorted, place) AS CASE
+      WHEN floor(place) = ceil(place) THEN sorted[CAST(place AS BIGINT) + 1]
+      WHEN sorted[CAST(floor(place) AS BIGINT) + 1] = sorted[CAST(ceil(place) AS BIGINT) + 1]
+        THEN sorted[CAST(floor(place) AS BIGINT) + 1]
+      ELSE (ceil(place) - place) * sorted[CAST(floor(place) AS BIGINT) + 1]
+        + (place - floor(place)) * sorted[CAST(ceil(place) AS BIGINT) + 1] END""",
+    """tidemill_percentile(sorted, percentage) AS CASE
+      WHEN len(sorted) > 0 THEN tidemill_between(sorted, percentage * (len(sorted) - 1)) END""",
+)
+# What a table's protocol may ask of who reads it; others hide rows, or name columns otherwise.
+_READABLE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+@dataclass
+class DuckDBEngine:
+    """Answers statements on the lake in a folder; `definitions` are the pipelines whose views are
+    known there."""
+
+    root: Path
+    definitions: Iterable[PipelineDefinition]
+    _opened: dict[str, DeltaTable] = field(default_factory=dict)
+    _views: dict[str, Translation] = field(default_factory=dict)
+    _texts: Mapping[str, Callable[[], str]] | None = None
+
+    def answer(self, text: str) -> tuple[tuple[str, ...], list[list[Any]]]:
+        """Return the names of the columns and the rows, as `json_values.plain` would have them.
+
+        UntranslatableError where Spark might answer otherwise; NoSuchTableError for a table that
+        there is not.
+        """
+        self._opened.clear()
+        self._views.clear()
+        translation = translate(text, self.columns)
+        with self._connection(translation) as connection:
+            table = connection.sql(translation.sql).to_arrow_table()
+        return translation.names, rows_of(table)
+
+    def names(self) -> list[str]:
+        """Return the names of the tables and views."""
+        return sorted({*Folder(self.root).names(), *self._statements()})
+
+    def columns(self, name: str) -> Columns | None:
+        """Return a table's or view's columns and their types in Spark; None where there is none."""
+        if (self.root / name / "_delta_log").is_dir():
+            return {
+                field.name: spark_type(field.type) for field in self._table(name).schema().fields
+            }
+        if name not in self._views:
+            statement = self._statements().get(name)
+            if statement is None:
+                return None
+            self._views[name] = translate(statement(), self.columns)
+        return self._views[name].columns
+
+    def _table(self, name: str) -> DeltaTable:
+        """Return the table as it stands; refused where its protocol asks for more than files."""
+        from deltalake import DeltaTable
+
+        if name not in self._opened:
+            table = DeltaTable(str(self.root / name))
+            beyond = {*(table.protocol().reader_features or [])} - _READABLE
+            if beyond:
+                raise refuse(f"{name}, which needs {', '.join(sorted(beyond))}")
+            self._opened[name] = table
+        return self._opened[name]
+
+    def _connection(self, translation: Translation) -> duckdb.DuckDBPyConnection:
+        """Return a connection that knows what the statement reads."""
+        connection = connected()
+        for macro in MACROS:
+            connection.execute(f"CREATE TEMP MACRO {macro}")
+        for name in translation.reads:
+            self._add(connection, name)
+        return connection
+
+    def _add(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        if name in self._views:
+            view = self._views[name]
+            for read in view.reads:
+                self._add(connection, read)
+            connection.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {view.sql}')
+        else:
+            connection.register(name, self._table(name).to_pyarrow_dataset())
+
+    def _statements(self) -> Mapping[str, Callable[[], str]]:
+        """Return what makes the text of each view of the pipelines that the lake holds."""
+        if self._texts is None:
+            folder = Folder(self.root)
+            known = {*folder.names()}
+            texts: dict[str, Callable[[], str]] = {}
+            for definition in self.definitions:
+                if all(table.name in known for table in tables.of(definition).required):
+                    texts |= self._of(folder, definition)
+            self._texts = texts
+        return self._texts
+
+    def _of(
+        self, folder: Folder, definition: PipelineDefinition
+    ) -> Mapping[str, Callable[[], str]]:
+        declared = tables.of(definition)
+        whole = [n for n, view in declared.views.items() if self._is_as_declared(view.gold)]
+        days: Mapping[str, date] = sql_views.newest_days(folder, definition)
+        return sql_views.statements(definition, days, whole)
+
+    def _is_as_declared(self, gold: Table) -> bool:
+        """Return whether gold has the columns that a `_current` view names."""
+        have = {*(self.columns(gold.name) or {})}
+        needed = {column.name for column in gold.columns if not column.added}
+        return needed <= have <= {*gold.column_names}
+
+
+def spark_type(type_: Any) -> str:
+    """Return a type of `deltalake` as Spark names it."""
+    kind = type(type_).__name__
+    if kind == "ArrayType":
+        return f"array<{spark_type(type_.element_type)}>"
+    if kind == "MapType":
+        return f"map<{spark_type(type_.key_type)}, {spark_type(type_.value_type)}>"
+    if kind == "StructType":
+        inside = ", ".join(f"{each.name}: {spark_type(each.type)}" for each in type_.fields)
+        return f"struct<{inside}>"
+    name = str(type_.type)
+    return _NAMES.get(name, name)
