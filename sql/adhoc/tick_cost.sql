@@ -6,7 +6,7 @@
 --        session is slower by several times, so medians, not means.
 WITH refreshes AS (
   SELECT
-    get_json_object(ledger, '$.mode') AS mode,
+    from_json(ledger, 'mode STRING').mode AS mode,
     keys_changed,
     coalesce(buckets, 0) AS buckets,
     coalesce(seconds['merge'], 0) AS merge_seconds,

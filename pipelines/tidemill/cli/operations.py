@@ -42,10 +42,20 @@ def schema(
 
 
 @commands.command(epilog=example("tidemill doctor --root ./lake"))
-def doctor(root: Root = None, as_json: Json = False) -> None:
+def doctor(
+    root: Root = None,
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Make sessions start sooner: jars, and an archive of classes."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Check Java, packages, jars and folders, and print the fix for each that is wrong."""
-    from tidemill.operations.doctor import checks
+    from tidemill.operations import doctor as examining
 
+    if warm:
+        examining.warm()
+    checks = examining.checks
     results = checks(Place.resolve(root).root or Path())
     listed = [
         {name: getattr(c, name) for name in ("name", "ok", "found", "expected", "fix")}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from tidemill.lake.session import local_machine
+from tidemill.lake.session import class_archive, local_machine, session
 from tidemill.lake.session.local_machine import Check
 
 __all__ = ["Check", "checks"]
@@ -35,6 +35,7 @@ def checks(root: Path) -> list[Check]:
         local_machine.delta(),
         local_machine.package("pandas", "2."),
         _jars(local_machine.ivy_folder()),
+        _class_archive(),
         _writable(root),
         _disk(root),
         _memory(),
@@ -62,6 +63,28 @@ def _jars(cache: Path) -> Check:
     return Check(
         "jars", False, f"not in {cache}, and the repository does not answer", expected, fix
     )
+
+
+def _class_archive() -> Check:
+    """Return what the class archive is, which nothing needs."""
+    expected = "an archive of Spark's classes, or none: a session then takes longer to start"
+    archive = session.class_archive()
+    if archive is not None and archive.is_file():
+        return Check("classes", True, f"{archive} ({archive.stat().st_size >> 20} MB)", expected)
+    return Check("classes", True, "no archive; `tidemill doctor --warm` makes it", expected)
+
+
+def warm() -> bool:
+    """Have later sessions start sooner: fetch the jars, and make the class archive, unless they are
+    there. Return whether it is there; SetupError without Java, packages or jars."""
+    if session.class_archive() is None:
+        session.local_session(driver_memory="512m").stop()  # fetches the jars
+    archive = session.class_archive()
+    if archive is None or archive.is_file():
+        return archive is not None
+    with tempfile.TemporaryDirectory(prefix="tidemill-") as folder:
+        demo = [sys.executable, "-m", "tidemill.cli", "demo", "--minutes", "30", "--rate", "5"]
+        return class_archive.make(archive, [*demo, "--root", str(Path(folder) / "lake")]) > 0
 
 
 def _resolvable(dependency: str) -> bool:

@@ -17,7 +17,7 @@ from tidemill.lake import catalog
 from tidemill.query import questions
 from tidemill.query.engines import choice
 from tidemill.query.engines.duckdb_engine import DuckDBEngine
-from tidemill.query.engines.rules.rule import UntranslatableError
+from tidemill.query.engines.expression_rules.rule import UntranslatableError
 from tidemill.query.json_values import json_of
 
 GENERATED = 200

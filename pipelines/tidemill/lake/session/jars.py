@@ -10,9 +10,15 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
+
+from tidemill.lake.session import local_machine
+
+# Whose classes Spark has in jcl-over-slf4j and in RoaringBitmap.
+_UNDER_OTHER_NAMES = frozenset({"commons-logging", "shims"})
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +32,19 @@ def resolved(ivy: Path, packages: Sequence[str]) -> list[Path] | None:
     except (OSError, ValueError, AttributeError):
         return None
     return list(paths) if whole else None
+
+
+def beyond_spark(jars: Sequence[Path]) -> list[Path]:
+    """Return the jars of which Spark brings no version itself: on a class path the first one wins,
+    and Spark's own are the ones that it was built with."""
+    spark = {_artifact(path.name) for path in local_machine.spark_jars().glob("*.jar")}
+    brought = {*spark, *_UNDER_OTHER_NAMES}
+    return [path for path in jars if _artifact(path.name.partition("_")[2]) not in brought]
+
+
+def _artifact(name: str) -> str:
+    """Return `hadoop-client-api` for `hadoop-client-api-3.4.2.jar`."""
+    return re.sub(r"-\d[\w.-]*\.jar$", "", name)
 
 
 def record(ivy: Path, packages: Sequence[str], jars: str) -> None:

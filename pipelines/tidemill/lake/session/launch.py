@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import DiskFullError, SetupError, TidemillError
-from tidemill.lake.session import jars
+from tidemill.lake.session import class_archive, jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_CLASS_PATH = "spark.driver.extraClassPath"
+_FLAGS = "spark.driver.defaultJavaOptions"
 
 
 def start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
@@ -23,8 +27,9 @@ def start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
 
     ivy, packages = Path(conf["spark.jars.ivy"]), _packages(conf)
     known = jars.resolved(ivy, packages)
+    remote = "spark.master" not in conf
     builder: Any = SparkSession.builder
-    for name, value in {**conf, **_with_jars(conf, packages, known)}.items():
+    for name, value in {**conf, **_with_jars(conf, packages, known, remote=remote)}.items():
         if value:
             builder = builder.config(name, value)
     try:
@@ -55,14 +60,32 @@ def _packages(conf: Mapping[str, str]) -> list[str]:
 
 
 def _with_jars(
-    conf: Mapping[str, str], packages: Sequence[str], known: Sequence[Path] | None
+    conf: Mapping[str, str], packages: Sequence[str], known: Sequence[Path] | None, *, remote: bool
 ) -> dict[str, str]:
-    """Return the settings that bring the packages: their jars where they are known, else their
-    names."""
+    """Return the settings that bring the packages: their names, or where their jars are known
+    those. On the class path of a JVM that is all there is of Spark they are not copied for its
+    tasks, and its class archive can hold their classes."""
     if known is None:
         return {"spark.jars.packages": ",".join(packages)}
-    named = [name for name in conf.get("spark.jars", "").split(",") if name]
-    return {"spark.jars.packages": "", "spark.jars": ",".join([*named, *map(str, known)])}
+    if remote:
+        named = [name for name in conf.get("spark.jars", "").split(",") if name]
+        return {"spark.jars.packages": "", "spark.jars": ",".join([*named, *map(str, known)])}
+    flags, ours = conf.get(_FLAGS, ""), jars.beyond_spark(known)
+    more = [name for name in conf.get(_CLASS_PATH, "").split(":") if name]
+    return {
+        "spark.jars.packages": "",
+        _CLASS_PATH: ":".join([*map(str, ours), *more]),
+        _FLAGS: f"{flags} {class_archive.options(ours, flags)}".strip(),
+    }
+
+
+def class_archive_of(conf: Mapping[str, str]) -> Path | None:
+    """Return where the class archive of a session with these settings is, or would be; None where
+    its jars are not here yet."""
+    known = jars.resolved(Path(conf["spark.jars.ivy"]), _packages(conf))
+    if known is None:
+        return None
+    return class_archive.path(jars.beyond_spark(known), conf.get(_FLAGS, ""))
 
 
 @contextlib.contextmanager

@@ -124,6 +124,13 @@ def installed(name: str) -> str | None:
         return None
 
 
+def spark_jars() -> Path:
+    """Return the folder of Spark's own jars: SPARK_HOME's, else the installed package's."""
+    spec = importlib.util.find_spec("pyspark")
+    package_folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    return Path(os.environ.get("SPARK_HOME") or package_folder) / "jars"
+
+
 def ivy_folder() -> Path:
     """Return the folder in which Spark keeps downloaded jars, under the user's home folder."""
     return Path.home() / ".ivy2.5.2"

@@ -137,13 +137,11 @@ def local_session(
     folder = _session_folder()
     conf = {
         **CONF,
-        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]", **PLAIN_FILES}),
+        **_of_this_machine(),
         "spark.app.name": "tidemill",
         "spark.driver.memory": driver_memory,
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.jars.ivy": str(local_machine.ivy_folder()),
-        **({"spark.driver.defaultJavaOptions": JVM} if _cores() <= SMALL_MACHINE else {}),
         **(extra or {}),
     }
     spark = launch.start(conf, None if verbose else folder / "spark.log")
@@ -154,6 +152,24 @@ def local_session(
         PySparkLogger.getLogger(name).disabled = not verbose
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return spark
+
+
+def class_archive() -> Path | None:
+    """Return where the class archive of local sessions is, or would be, on this machine; None
+    without Java, packages or jars."""
+    checks = (local_machine.java(), local_machine.spark(), local_machine.delta())
+    if not all(check.ok for check in checks):
+        return None
+    return launch.class_archive_of({**CONF, **_of_this_machine()})
+
+
+def _of_this_machine() -> dict[str, str]:
+    """Return the settings that follow from this machine."""
+    return {
+        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]", **PLAIN_FILES}),
+        "spark.jars.ivy": str(local_machine.ivy_folder()),
+        **({"spark.driver.defaultJavaOptions": JVM} if _cores() <= SMALL_MACHINE else {}),
+    }
 
 
 def interpreted(spark: SparkSession) -> contextlib.AbstractContextManager[None]:

@@ -19,7 +19,7 @@ from tidemill.errors import UsageError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.query import questions
 from tidemill.query.engines.duckdb_engine import DuckDBEngine
-from tidemill.query.engines.rules.rule import UntranslatableError
+from tidemill.query.engines.expression_rules.rule import UntranslatableError
 from tidemill.query.engines.translation import NoSuchTableError
 
 log = logging.getLogger(__name__)

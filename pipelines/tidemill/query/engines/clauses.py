@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidemill.query.engines.rules.rule import cast, refuse
-from tidemill.query.engines.rules.table import translated
+from tidemill.query.engines.expression_rules.rule import call, cast, refuse
+from tidemill.query.engines.expression_rules.rule_table import translated
 from tidemill.query.engines.spark_types import common, family
 
 SPARK = "databricks"  # sqlglot's name for the dialect of Spark with Delta
@@ -181,6 +181,8 @@ class _Scope:
             return self._column(node)
         if isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
             return next(iter(self.query.translate(node, self.relations).values()))
+        if isinstance(node, exp.Dot):
+            return self._field_of_json(node)
         if isinstance(node, exp.Window):
             return self._window(node)
         if isinstance(node, exp.Filter):
@@ -196,6 +198,18 @@ class _Scope:
         if new is not node:
             node.replace(new)
         return type_
+
+    def _field_of_json(self, node: exp.Dot) -> str:
+        """Translate `from_json(text, 'name STRING').name`, the one form of a struct's field."""
+        read, name = node.this, node.expression.name
+        if not isinstance(read, exp.FromJson) or read.expression.name.upper() != (
+            f"{name} STRING".upper()
+        ):
+            raise refuse("a field of a struct")
+        if self.translate(read.this) != "string":
+            raise refuse("from_json of no text")
+        node.replace(call("json_extract_string", read.this, f"$.{name}"))
+        return "string"
 
     def _operands(self, node: exp.Expr) -> list[str]:
         """Translate the operands; return the types of those that the result follows from."""

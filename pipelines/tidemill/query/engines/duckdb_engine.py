@@ -19,8 +19,8 @@ from tidemill.lake.schema import sql_views
 from tidemill.lake.tables import Table
 from tidemill.query.engines.arrow_values import rows_of
 from tidemill.query.engines.clauses import Columns
+from tidemill.query.engines.expression_rules.rule import refuse
 from tidemill.query.engines.folder_tables import connected
-from tidemill.query.engines.rules.rule import refuse
 from tidemill.query.engines.translation import Translation, translate
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 MACROS = (
     "tidemill_div(a, b) AS a // b",
     "tidemill_mod(a, b) AS a % b",
-    "tidemill_total(numbers) AS list_reduce(numbers, lambda total, each: total + each)",
+    """tidemill_total(numbers, first) AS CASE WHEN numbers IS NOT NULL
+      THEN list_reduce(list_prepend(first, numbers), lambda total, each: total + each) END""",
     # Spark rounds the shortest decimal of a double, of at most 17 digits: exact in 38 of them.
     """tidemill_round(x, places) AS CASE
       WHEN x IS NULL THEN NULL

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -19,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from tidemill.query.engines.clauses import SPARK, Columns, QueryClauses
-from tidemill.query.engines.rules.rule import refuse
+from tidemill.query.engines.expression_rules.rule import refuse
 
 Find = Callable[[str], Columns | None]  # the columns of a table or view, None where there is none
 
@@ -66,10 +67,16 @@ def translate(text: str, find: Find) -> Translation:
 
 
 def _parsed(text: str) -> exp.Query:
+    if "\\" in text or "${" in text:
+        raise refuse("a text with an escape, or a setting")
     try:
-        first = sqlglot.tokenize(text, read=SPARK)[0].text.upper()
+        tokens = sqlglot.tokenize(text, read=SPARK)
+        first = tokens[0].text.upper()
         if first not in ("SELECT", "WITH"):
             raise refuse(first)
+        strings = [token for token in tokens if token.token_type.name == "STRING"]
+        if any(one.end + 1 == other.start for one, other in pairwise(strings)):
+            raise refuse("a quote within a text")  # sqlglot reads 'it''s' as two texts
         tree = sqlglot.parse_one(text, read=SPARK)
     except SqlglotError as error:
         raise refuse("a statement that sqlglot does not read") from error

@@ -6,7 +6,16 @@ import re
 
 from sqlglot import exp
 
-from tidemill.query.engines.rules.rule import Rule, Types, call, cast, expect, name_of, refuse, stop
+from tidemill.query.engines.expression_rules.rule import (
+    Rule,
+    Types,
+    call,
+    cast,
+    expect,
+    name_of,
+    refuse,
+    stop,
+)
 
 
 def of_texts(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from tidemill.query.engines.rules.rule import Types, call, cast, name_of, refuse
+from tidemill.query.engines.expression_rules.rule import Types, call, cast, name_of, refuse
 from tidemill.query.engines.spark_types import ORDERED, WHOLE, common, family
 
 

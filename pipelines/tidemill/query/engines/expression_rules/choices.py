@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tidemill.query.engines.rules.rule import Types, cast, name_of, refuse
-from tidemill.query.engines.rules.times import time_literal
+from tidemill.query.engines.expression_rules.rule import Types, cast, name_of, refuse
+from tidemill.query.engines.expression_rules.time_functions import time_literal
 from tidemill.query.engines.spark_types import ORDERED, common, family
 
 

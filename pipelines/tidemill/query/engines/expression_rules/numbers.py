@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from tidemill.query.engines.rules.rule import (
+from tidemill.query.engines.expression_rules.rule import (
     Rule,
     Types,
     call,

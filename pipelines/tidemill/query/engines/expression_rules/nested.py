@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tidemill.query.engines.rules.rule import Types, call, cast, expect, in_parens, refuse
+from tidemill.query.engines.expression_rules.rule import (
+    Types,
+    call,
+    cast,
+    expect,
+    in_parens,
+    refuse,
+)
 from tidemill.query.engines.spark_types import element, family
 
 
@@ -50,5 +57,4 @@ def array_total(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     names = [each.name for each in step.expressions]
     if [step.this.this.name, step.this.expression.name] != names:
         raise refuse("aggregate of an array")
-    first = call("list_value", node.args["initial"])
-    return call("tidemill_total", call("list_concat", first, node.this)), "double"
+    return call("tidemill_total", node.this, node.args["initial"]), "double"
