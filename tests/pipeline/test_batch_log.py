@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from children import Children
 from command_line import call
@@ -27,6 +28,7 @@ from tidemill.lake.schema.creation import create
 from tidemill.monitoring.status import Watched
 from tidemill.pipeline import batch_log, runner
 from tidemill.pipeline.observer import Callback
+from tidemill.pipeline.queries import Pipeline, Trigger
 from tidemill.pipeline.silver import lateness
 
 
@@ -101,6 +103,43 @@ def test_classes_of_lateness() -> None:
     assert lateness.at_most({}, 0.5) is None
 
 
+# -- how far it tells ----------------------------------------------------------------------------
+
+
+def test_the_newest_append_says_how_far_it_tells(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the next start needs no query for it; what the rows say is the same."""
+    lake = lakes.new()
+    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    batch_log.record(lake.lake)
+    by_rows = batch_log._recorded(lake.lake, batch_log.of_pipeline(lake.lake))
+    monkeypatch.setattr(batch_log, "_recorded", lambda *_: pytest.fail("a query was made"))
+    assert batch_log.recorded(lake.lake) == by_rows
+    assert max(by_rows.values()) > 0
+
+
+def test_rows_that_somebody_removed_are_told_again(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    batch_log.record(lake.lake)
+    rows = lake.spark.table("tidemill_batches").count()
+    lake.spark.sql("DELETE FROM tidemill_batches")
+    assert max(batch_log.recorded(lake.lake).values()) == -1
+    batch_log.record(lake.lake)
+    assert lake.spark.table("tidemill_batches").count() == rows
+
+
+def test_rows_beside_the_ledgers_say_nothing_of_them(lakes: Lakes) -> None:
+    lake = lakes.new()
+    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    batch_log.record(lake.lake)
+    before = batch_log.recorded(lake.lake)
+    row = BatchRow("maintenance", "", 0, NOW, 0)
+    batch_log.append(lake.lake, [row])
+    assert batch_log.recorded(lake.lake) == before
+
+
 # -- gold ----------------------------------------------------------------------------------------
 
 
@@ -145,6 +184,28 @@ def test_backlog_is_what_the_next_query_has_not_read(small: Small, tmp_path: Pat
         ("clean", 0),
         ("feature", 0),
     ]
+
+
+@pytest.mark.stream
+def test_a_query_with_nothing_to_read_is_not_started(
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the source may know more than the logs; maintenance of bronze is a version to read."""
+    mine = small.copy_all(tmp_path)
+    started: list[str] = []
+    start = Pipeline.start
+
+    def noted(pipeline: Pipeline, name: str, trigger: Trigger) -> StreamingQuery:
+        started.append(name)
+        return start(pipeline, name, trigger)
+
+    monkeypatch.setattr(Pipeline, "start", noted)
+    with opened(mine.root, mine.definition) as pipeline:
+        runner.run_once(pipeline, runner.Stop())
+        assert started == ["land"]
+        pipeline.lake.spark.sql("ALTER TABLE engagement_bronze SET TBLPROPERTIES (a = 'b')")
+        runner.run_once(pipeline, runner.Stop())
+        assert started == ["land", "land", "clean"]
 
 
 # -- lakes of an earlier version -----------------------------------------------------------------

@@ -51,11 +51,10 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Check Java, packages, jars and folders, and print the fix for each that is wrong."""
-    from tidemill.operations import doctor as examining
+    from tidemill.operations.doctor import checks, quicken
 
     if warm:
-        examining.warm()
-    checks = examining.checks
+        quicken()
     results = checks(Place.resolve(root).root or Path())
     listed = [
         {name: getattr(c, name) for name in ("name", "ok", "found", "expected", "fix")}

@@ -25,7 +25,8 @@ from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.checkpoints import Checkpoint
-from tidemill.lake.commits import ledger
+from tidemill.lake.commits import checksum, ledger
+from tidemill.lake.commits.checksum import Detail
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, PipelineTables, Table
@@ -77,7 +78,22 @@ class Lake:
     def size(self, table: str, version: int) -> int | None:
         """Return the bytes of a table's version where the lake is a folder and the log tells it."""
         log = self._log(table)
-        return ledger.size(log, version) if log else None
+        return checksum.size(log, version) if log else None
+
+    def detail(self, table: str) -> Detail:
+        """Return Delta's id of a table, its files and their bytes, as it stands; in a folder
+        without a query where the log tells it."""
+        log = self._log(table)
+        said = checksum.detail(log, ledger.newest_version(log)) if log else None
+        if said is not None:
+            return said
+        row = self.spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
+        return Detail(row["id"], row["numFiles"], row["sizeInBytes"])
+
+    def newest_version(self, table: str) -> int | None:
+        """Return the newest version of a table where the lake is a folder, without a query."""
+        log = self._log(table)
+        return ledger.newest_version(log) if log else None
 
     def _log(self, table: str) -> Path | None:
         root = self.place.folder

@@ -56,6 +56,7 @@ def open_for_writing(
     *,
     filled_from: datetime | None = None,
     filled: Collection[str] = (),
+    asked: bool = True,
 ) -> Lake:
     """Return the pipeline's lake, its missing tables made.
 
@@ -63,7 +64,8 @@ def open_for_writing(
     they hold what it needs, and the next refresh writes gold with its new columns; otherwise
     LakeError says which rebuild is needed. `filled_from`: see `evolution.refuse`. A view whose
     buckets lack events is refused too (see `coverage`), but for those in `filled`, which the caller
-    fills.
+    fills. In a folder the views for people are made where they are going to be `asked`: they are
+    this session's alone, and cost it seconds.
     """
     prepare_root(place)
     register(spark, place)
@@ -83,7 +85,8 @@ def open_for_writing(
             )
     for view in pipeline.views:
         _settle(lake, view, filled_from)
-    make_views(spark, pipeline, newest_days(lake, pipeline))
+    if asked or place.catalog:
+        make_views(spark, pipeline, newest_days(lake, pipeline))
     return lake
 
 

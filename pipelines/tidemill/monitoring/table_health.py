@@ -27,8 +27,8 @@ def tables_of(lake: Lake) -> list[dict[str, Any]]:
 
 
 def _health(lake: Lake, table: Table) -> dict[str, Any]:
-    detail = lake.spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]
-    health = {"table": table.name, "files": detail["numFiles"], "bytes": detail["sizeInBytes"]}
+    detail = lake.detail(table.name)
+    health = {"table": table.name, "files": detail.files, "bytes": detail.bytes}
     root = lake.place.folder
     if root is None:
         return {**health, "small_files": None, "log_files": None, "log_bytes": None}

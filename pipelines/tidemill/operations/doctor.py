@@ -74,7 +74,7 @@ def _class_archive() -> Check:
     return Check("classes", True, "no archive; `tidemill doctor --warm` makes it", expected)
 
 
-def warm() -> bool:
+def quicken() -> bool:
     """Have later sessions start sooner: fetch the jars, and make the class archive, unless they are
     there. Return whether it is there; SetupError without Java, packages or jars."""
     if session.class_archive() is None:

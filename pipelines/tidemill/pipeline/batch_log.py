@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from tidemill.lake import batches
 from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
+from tidemill.lake.commits import writer
 from tidemill.lake.commits.failpoints import reach
 
 RECENT = timedelta(days=2)
@@ -36,8 +37,22 @@ def recorded(lake: Lake) -> dict[str, int]:
     table that the last days do not tell of, all days are read."""
     if lake.is_as_made(lake.tables.batches.name):
         return dict.fromkeys(flow(lake).told_by, -1)
+    if (said := _said(lake)) is not None:
+        return said
     versions = _recorded(lake, recent(lake))
     return versions if min(versions.values()) >= 0 else _recorded(lake, of_pipeline(lake))
+
+
+def _said(lake: Lake) -> dict[str, int] | None:
+    """Return what the pipeline's newest append says that it has recorded; None where none of the
+    newest commits does, or where somebody else changed rows since."""
+    for commit in lake.commits(lake.tables.batches.name):
+        fields = commit.ledger or {}
+        if fields.get("pipeline") == lake.pipeline.pipeline and "recorded" in fields:
+            return {name: int(fields["recorded"].get(name, -1)) for name in flow(lake).told_by}
+        if commit.moves_data and not commit.ledger:
+            return None
+    return None
 
 
 def of_pipeline(lake: Lake) -> DataFrame:
@@ -78,18 +93,22 @@ def record(lake: Lake) -> Versions:
     versions up to which it tells."""
     before = recorded(lake)
     rows = since(lake, before)
-    append(lake, rows)
-    return seen(lake, rows, before)
+    versions = seen(lake, rows, before)
+    append(lake, rows, versions)
+    return versions
 
 
-def append(lake: Lake, rows: Sequence[BatchRow]) -> None:
-    """Append the rows to `tidemill_batches`, in one commit; none makes no commit."""
+def append(lake: Lake, rows: Sequence[BatchRow], versions: Versions | None = None) -> None:
+    """Append the rows to `tidemill_batches`, in one commit, which says up to which `versions` the
+    table tells then, where the rows are all that ledgers tell; no rows make no commit."""
     if rows:
         table = lake.tables.batches
         schema: StructType = lake.spark.table(table.name).schema
         records = [as_row(lake, row) for row in rows]
-        frame = lake.spark.createDataFrame(records, schema)
-        frame.coalesce(1).write.format("delta").mode("append").saveAsTable(table.name)
+        frame = lake.spark.createDataFrame(records, schema).coalesce(1)
+        fields = {"generation": lake.generation, "batch": -1, "pipeline": lake.pipeline.pipeline}
+        beside = {"recorded": dict(versions)} if versions is not None else {}
+        writer.write(frame, table.name, {**fields, **beside})
     reach("batches.recorded")
 
 

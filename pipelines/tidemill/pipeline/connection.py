@@ -87,7 +87,7 @@ def held_pipeline(
 ) -> Pipeline:
     """Return the pipeline with its tables, made where they are not there; the caller holds the
     lake, and has checked the source."""
-    lake = open_for_writing(spark, opening.place, definition)
+    lake = open_for_writing(spark, opening.place, definition, asked=False)
     return Pipeline(lake, source, opening.clock, definition.clock)
 
 

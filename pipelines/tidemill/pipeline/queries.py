@@ -75,6 +75,20 @@ class Pipeline:
             take = getattr(_step(query), "claim", claim)
             take(self, query)
 
+    def has_nothing_to_read(self, name: str) -> bool:
+        """Tell, from the files of a folder's log and of the checkpoint, that a query has finished
+        its last batch and read all that its table holds; False says nothing. A view's state goes by
+        the clock too."""
+        query = self.query(name)
+        if query.is_fed or query.per_view:
+            return False
+        (table,) = self.lake.tables_of(query, (query.reads,))
+        checkpoint = self.lake.checkpoint(query.checkpoint)
+        newest, offset = self.lake.newest_version(table), checkpoint.offset()
+        if newest is None or offset is None or checkpoint.planned() != checkpoint.finished():
+            return False
+        return offset.version > newest and not offset.within
+
     def start(self, name: str, trigger: Trigger) -> StreamingQuery:
         """Start a query on its own checkpoint, which was claimed before."""
         query = self.query(name)

@@ -111,7 +111,7 @@ class Recorder:
         """Tell of every commit, also one that no query made, and bring `tidemill_batches` up to
         it."""
         self.catch_up()
-        batch_log.append(self.pipeline.lake, self._pending)
+        batch_log.append(self.pipeline.lake, self._pending, self.versions)
         self._pending, self._recorded = [], time.monotonic()
 
 
@@ -133,7 +133,10 @@ def run_once(
 
 
 def finish(name: str, pipeline: Pipeline, stop: Stop, recorder: Recorder) -> None:
-    """Run one query over everything that is there, telling of its batches."""
+    """Run one query over everything that is there, telling of its batches; one that has nothing to
+    read is not started."""
+    if pipeline.has_nothing_to_read(name):
+        return
     with _explained(name):
         query = pipeline.start(name, ONCE)
         while not query.awaitTermination(POLL):  # type: ignore[arg-type]

@@ -65,13 +65,13 @@ def _tables(lake: Lake, view: FeatureView) -> Iterator[Table]:
 
 
 def _table(lake: Lake, table: Table) -> Described:
-    detail = lake.spark.sql(f"DESCRIBE DETAIL {table.name}").collect()[0]
+    detail = lake.detail(table.name)
     return {
         "table": table.name,
         "what": table.comment,
         "rows": lake.spark.table(table.name).count(),
-        "files": detail["numFiles"],
-        "bytes": detail["sizeInBytes"],
+        "files": detail.files,
+        "bytes": detail.bytes,
         "newest": _newest(lake.commits(table.name)),
     }
 

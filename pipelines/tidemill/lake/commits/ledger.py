@@ -141,16 +141,6 @@ def last_checkpoint(log: Path) -> int:
         return -1
 
 
-def size(log: Path, version: int) -> int | None:
-    """Return the bytes of a version's files, by its checksum in a folder's log; None without
-    one."""
-    try:
-        checksum = json.loads(_file(log, version).with_suffix(".crc").read_text(encoding="utf-8"))
-        return int(checksum["tableSizeBytes"])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
 def _file(log: Path, version: int) -> Path:
     return log / f"{version:020}.json"
 

@@ -25,7 +25,6 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.config import dataflow
@@ -59,11 +58,6 @@ def write(checkpoint: Checkpoint, record: Record) -> None:
     new = path.with_name(f".{RECORD}.new")
     new.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     new.replace(path)
-
-
-def table_id(spark: SparkSession, name: str) -> str:
-    """Return Delta's id of a table; a table that is made again has another."""
-    return str(spark.sql(f"DESCRIBE DETAIL {name}").select("id").collect()[0][0])
 
 
 def of_absent(
@@ -105,7 +99,7 @@ def _reason(
     entry = record.get(view.name)
     if entry is None:
         return f"{name} was made after feature had read {_batches(checkpoint.finished())}"
-    if entry["table"] != table_id(lake.spark, name):
+    if entry["table"] != lake.detail(name).id:
         return f"{name} is another table than the one that feature has written"
     through = entry["through"]
     if through is not None and through < checkpoint.finished():
@@ -160,7 +154,7 @@ def take_part(lake: Lake) -> None:
         if view not in {*declared, *behind} and entry["through"] is None:
             entry["through"] = checkpoint.finished()
     for view, name in declared.items():
-        record[view] = {"table": table_id(lake.spark, name), "through": None}
+        record[view] = {"table": lake.detail(name).id, "through": None}
     if record != read(checkpoint):
         write(checkpoint, record)
 
@@ -168,7 +162,7 @@ def take_part(lake: Lake) -> None:
 def covered(lake: Lake, view: FeatureView, batch: int) -> None:
     """Record that the view's buckets hold all that feature has read up to a batch."""
     checkpoint = lake.checkpoint("feature")
-    entry = {"table": table_id(lake.spark, lake.tables.of(view).buckets.name), "through": batch}
+    entry = {"table": lake.detail(lake.tables.of(view).buckets.name).id, "through": batch}
     write(checkpoint, {**(read(checkpoint) or {}), view.name: entry})
 
 
