@@ -58,7 +58,13 @@ def demo(
     print_one(as_json, summary, lambda: None)
 
 
-@commands.command(epilog=example("tidemill run engagement --source files --input ./events --once"))
+_SOURCES = ", ".join(f"{name} ({kind.help})" for name, kind in kinds().items())
+
+
+@commands.command(
+    epilog=example("tidemill run engagement --source files --input ./events --once")
+    + f"\n\n[bold]Sources:[/bold]  {_SOURCES}"
+)
 @on_lake(waits=True)
 def run(
     pipeline: PipelineName,

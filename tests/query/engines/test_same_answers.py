@@ -147,6 +147,19 @@ def test_an_unknown_table_is_said_at_once(root: Path, monkeypatch: pytest.Monkey
         _ask(root, "SELECT * FROM prope", "auto", _no_session)
 
 
+def test_a_name_of_the_session_hides_a_table(spark: SparkSession, root: Path) -> None:
+    def session() -> SparkSession:
+        catalog.register(spark, Place(root))
+        return spark
+
+    spark.range(3).createOrReplaceTempView("probe")
+    try:
+        answer, told = _ask(root, "SELECT count(*) AS n FROM probe", "auto", session)
+    finally:
+        spark.catalog.dropTempView("probe")
+    assert (answer["rows"], told) == ([[3]], [])
+
+
 def test_each_statement_sees_the_newest_rows(tmp_path: Path) -> None:
     from deltalake import DeltaTable
 

@@ -61,6 +61,8 @@ def answer(
         raise UsageError(message, where="--engine duckdb", expected="--engine spark")
     duckdb_engine = DuckDBEngine(place.folder, definitions)
     try:
+        if engine == "auto" and _of_the_session() & {*duckdb_engine.translated(text).reads}:
+            return questions.answer(session(), text)
         names, rows = duckdb_engine.answer(text)
     except NoSuchTableError as error:
         if engine == "auto" and SparkSession.getActiveSession() is not None:
@@ -78,6 +80,13 @@ def answer(
         tell(f"asking Spark, as DuckDB may answer otherwise: {why}")
         return questions.answer(session(), text)
     return {"columns": list(names), "rows": rows}
+
+
+def _of_the_session() -> set[str]:
+    """Return the names that the process's own session has given to rows, which hide tables."""
+    if (spark := SparkSession.getActiveSession()) is None:
+        return set()
+    return {row["tableName"] for row in spark.sql("SHOW TABLES").collect() if row["isTemporary"]}
 
 
 def _why(error: Exception) -> str:

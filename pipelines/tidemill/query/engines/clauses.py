@@ -83,6 +83,9 @@ class QueryClauses:
         if len(left) != len(right) or None in types:
             raise refuse("a union of other types")
         result = {name: str(type_) for name, type_ in zip(left, types, strict=True)}
+        if query.args.get("distinct"):
+            for type_ in result.values():
+                _check_grouped(type_, False)
         self._order(query, {}, result)
         return result
 
@@ -92,6 +95,7 @@ class QueryClauses:
         distinct = query.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is not None:
             raise refuse("DISTINCT ON")
+        _check_explode(query)
         relations = dict(outer)
         sources = [query.args.get("from_"), *query.args.get("joins", [])]
         for source in [each for each in sources if each is not None]:
@@ -102,7 +106,10 @@ class QueryClauses:
             self._join(join, scope)
         result: dict[str, str] = {}
         for column in list(query.expressions):
+            rounded = isinstance(column.unalias(), exp.Round)
             type_ = scope.translate(column)
+            if distinct is not None:
+                _check_grouped(type_, rounded)
             if column.alias_or_name in result:
                 raise refuse("two columns of one name")
             result[column.alias_or_name] = type_
@@ -112,8 +119,8 @@ class QueryClauses:
         if (group := query.args.get("group")) is not None:
             _check(group)
             for each in list(group.expressions):
-                if family(scope.translate(each)) in ("map", "struct", "array", "binary"):
-                    raise refuse("a grouping by nested values")
+                rounded = isinstance(each, exp.Round)
+                _check_grouped(scope.translate(each), rounded)
         self._order(query, relations, result)
         return result
 
@@ -299,6 +306,23 @@ class _Scope:
         if family(type_) != "whole" or isinstance(node.parent, exp.Window | exp.Filter):
             return node
         return cast(node.copy(), "BIGINT")
+
+
+def _check_explode(query: exp.Select) -> None:
+    """Refuse explode beside another, and where rows are brought together."""
+    columns = [each.unalias() for each in query.expressions]
+    exploded = [each for each in columns if isinstance(each, exp.Explode)]
+    together = query.args.get("group") or query.args.get("distinct") or query.args.get("having")
+    aggregated = any(each.find(exp.AggFunc, exp.Window) for each in columns)
+    if len(exploded) > 1 or (exploded and (together or aggregated)):
+        raise refuse("explode of rows that are brought together")
+
+
+def _check_grouped(type_: str, rounded: bool) -> None:
+    """Refuse to bring rows together by nested values, and by doubles that may be -0.0, which Spark
+    shows as 0.0; a rounded one never is."""
+    if family(type_) in ("map", "struct", "array", "binary") or (type_ == "double" and not rounded):
+        raise refuse(f"rows brought together by {type_}")
 
 
 def _is_whole_column(node: exp.Expr) -> bool:

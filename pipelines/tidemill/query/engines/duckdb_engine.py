@@ -72,12 +72,16 @@ class DuckDBEngine:
         UntranslatableError where Spark might answer otherwise; NoSuchTableError for a table that
         there is not.
         """
-        self._opened.clear()
-        self._views.clear()
-        translation = translate(text, self.columns)
+        translation = self.translated(text)
         with self._connection(translation) as connection:
             table = connection.sql(translation.sql).to_arrow_table()
         return translation.names, rows_of(table)
+
+    def translated(self, text: str) -> Translation:
+        """Return the statement for DuckDB, its tables as they stand now."""
+        self._opened.clear()
+        self._views.clear()
+        return translate(text, self.columns)
 
     def names(self) -> list[str]:
         """Return the names of the tables and views."""
