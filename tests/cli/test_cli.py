@@ -369,6 +369,21 @@ def test_an_error_of_spark_is_one_line(small: Small, capfd: pytest.CaptureFixtur
     assert capfd.readouterr() == ("", "")  # nor does the JVM, or a logger, print anything
 
 
+def test_a_question_is_answered_by_the_quickest_engine_that_can(small: Small) -> None:
+    """DuckDB in silence; where it might answer otherwise Spark, and stderr says why."""
+    asked = "SELECT count(*) FROM engagement_features"
+    plain = call("query", asked, "--root", small.root, "--json")
+    assert (plain.json["columns"], plain.err) == (["count(1)"], "")
+    by_spark = call("query", asked, "--root", small.root, "--json", "--engine", "spark")
+    assert by_spark.json == plain.json
+    other = call("query", "SELECT stddev(1) IS NULL AS n", "--root", small.root, "--json")
+    assert other.json == {"columns": ["n"], "rows": [[True]]}
+    assert other.err == "asking Spark, as DuckDB may answer otherwise: stddev\n"
+    refused = call("query", "SELECT stddev(1) AS n", "--root", small.root, "--engine", "duckdb")
+    assert refused.code == 2
+    assert "--engine auto or spark" in one_line(refused)
+
+
 def test_an_error_of_spark_as_json(small: Small) -> None:
     answer = call("query", "SELECT raise_error('on purpose')", "--root", small.root, "--json")
     assert (answer.code, answer.err) == (3, "")

@@ -66,7 +66,13 @@ def query(
     answer_form = Form.wished(form, options.as_json, output, kind, x, y or (), color)
     text = asked(sql, file)  # a statement that writes is refused before anything is opened
     lake = options.open(pipeline=pipeline)
-    answer = lake.answer(text, engine=engine, on_engine=_say)
+    later: list[str] = []
+    # Who waits sees it at once; elsewhere an error stays the only line.
+    answer = lake.answer(
+        text, engine=engine, on_engine=_say if sys.stderr.isatty() else later.append
+    )
+    for why in later:
+        _say(why)
     columns, rows = answer["columns"], answer["rows"]
     if answer_form.format == "table":
         showing(False).table(columns, rows)
