@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import sales
-from lakes import NOW, Lakes, at, payload
+from lakes import NOW, Lakes, TestLake, at, payload
 from sales import Sales
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock
@@ -32,8 +33,11 @@ def reopened(lake: Sales, *features: Feature, **words: Any) -> Sales:
 
 
 def kind(lake: Sales, *features: Feature, **words: Any) -> str:
-    declared = sales.declare(features, **words)
-    return evolution.change(lake.lake.spark, declared.views[0], declared).kind
+    return change(lake, sales.declare(features, **words)).kind
+
+
+def change(lake: Sales | TestLake, declared: PipelineDefinition) -> evolution.Change:
+    return evolution.change(replace(lake.lake, pipeline=declared), declared.views[0])
 
 
 @pytest.fixture
@@ -88,13 +92,13 @@ def test_another_grain_needs_all_of_it(lake: Sales, words: dict, features: list[
     declared = sales.declare(features)
     view = declared.views[0].model_copy(update=words)
     other = declared.model_copy(update={"views": (view,)})
-    assert evolution.change(lake.lake.spark, view, other).kind == "bronze"
+    assert change(lake, other).kind == "bronze"
 
 
 def test_the_same_name_for_something_else_is_missing(lake: Sales) -> None:
     other = sum_("amount", scale=2).where("ok").over("1h")
     declared = sales.declare([COUNT, other])
-    found = evolution.change(lake.lake.spark, declared.views[0], declared)
+    found = change(lake, declared)
     assert (found.kind, found.missing) == ("features", ("amount_sum",))
 
 
@@ -122,7 +126,7 @@ def test_longer_windows_need_what_has_expired(
     if not told:
         spark.sql(f"ALTER TABLE sales_buckets UNSET TBLPROPERTIES ('{expired_before.PROPERTY}')")
     longer = with_history("10d", count().over("2d", "1h"))
-    found = evolution.change(spark, longer.views[0], longer)
+    found = change(lake, longer)
     assert (found.kind, found.since) == ("since", f"2026-11-18T{lake.as_of():%H}:00")
     root = lake.lake.place.root
     assert root is not None
@@ -130,16 +134,15 @@ def test_longer_windows_need_what_has_expired(
         Sales.new(spark, root, longer)
     assert f"tidemill rebuild sales --since {found.since}" in str(caught.value)
     within = with_history("10d", count().over("1d", "1h"))
-    assert evolution.change(spark, within.views[0], within).kind == "gold"
+    assert change(lake, within).kind == "gold"
     both = with_history("10d", count().over("2d"), sum_("points").over("1h"))
-    assert evolution.change(spark, both.views[0], both).kind == "bronze"
+    assert change(lake, both).kind == "bronze"
     lake.feed(sales.draw(random.Random(4), at("22T06:00"), 60, 10))
-    assert evolution.change(spark, longer.views[0], longer).kind == "gold", "time went on"
+    assert change(lake, longer).kind == "gold", "time went on"
     made = lake.lake.tables.of(lake.view).buckets
     creation.create(lake.lake, made, replace=True)
-    assert expired_before.PROPERTY not in evolution.properties(spark, made.name), (
-        "a rebuild from bronze"
-    )
+    said = lake.lake.metadata(made.name).properties
+    assert expired_before.PROPERTY not in said, "a rebuild from bronze"
 
 
 def test_history_of_the_pipeline_is_that_of_its_views() -> None:
@@ -159,7 +162,7 @@ def test_a_value_of_which_records_were_refused_needs_all_of_it(lakes: Lakes) -> 
         more = {"count": {"by": {"event_type": [*values]}}, "over": ["1h"], "name": "more"}
         view = {**declared, "features": [*declared["features"], more]}
         other = load("engagement").overridden({"views": [view], "quality": {}})
-        return evolution.change(lake.spark, other.views[0], other)
+        return change(lake, other)
 
     assert plan("view", "select").kind == "features"
     assert plan("view", "never").kind == "features", "no record of it was refused"

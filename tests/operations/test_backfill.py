@@ -232,7 +232,7 @@ def test_stopped_anywhere_nobody_reads_half_of_it(
     for stop in STOPS:
         stopped_at(monkeypatch, folder, stop, *part)
         lake = Sales.new(spark, folder / "lake", sales.declare(features))
-        unfinished = interrupted_rebuilds.of_view(spark, lake.view, lake.lake.pipeline)
+        unfinished = interrupted_rebuilds.of_view(lake.lake, lake.view)
         assert unfinished[0]["of"] == "keys or since"
         if stop != STOPS[-1]:
             assert bucket_rows(spark, folder) == before, "half of it is seen"
@@ -273,7 +273,7 @@ def test_what_came_meanwhile_stays(
     since = ("--since", "2026-11-19T00:00")
     stopped_at(monkeypatch, folder, "rebuild.chunk_written@2", *since)
     lake = Sales.new(spark, folder / "lake", sales.declare(features))
-    (begun,) = interrupted_rebuilds.stagings(spark, lake.view)
+    (begun,) = interrupted_rebuilds.stagings(lake.lake, lake.view)
     new = write_file(damaged / "events", "3.jsonl", map(record, MORE), age=30)
     try:
         assert tidemill(folder, "run", "--once").code == 0
@@ -286,7 +286,7 @@ def test_what_came_meanwhile_stays(
     check(spark, folder, EARLY + LATER + MORE, *features)
     assert spark.table("sales_buckets").agg({"batch": "max"}).collect()[0][0] == 2
     stopped_at(monkeypatch, folder, "rebuild.put_in_place", *since)
-    (begun,) = interrupted_rebuilds.stagings(spark, lake.view)
+    (begun,) = interrupted_rebuilds.stagings(lake.lake, lake.view)
     assert (begun["batch"], begun["events"]) == (2, 2)
     spark.sql(
         f"ALTER TABLE {begun['table']} SET TBLPROPERTIES ('{interrupted_rebuilds.STATE}' = '{{}}')"

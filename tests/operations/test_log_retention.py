@@ -24,7 +24,6 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.schema import creation, expired_before
 from tidemill.lake.schema.log_properties import CLEANING, EVERY, INTERVAL
-from tidemill.lake.schema.table_properties import properties
 from tidemill.operations import maintenance
 from tidemill.operations.maintenance import compaction, log_retention
 from tidemill.pipeline import batch_log, runner
@@ -218,15 +217,18 @@ def test_a_catalog_s_log_is_left(aged: Aged, caplog: pytest.LogCaptureFixture) -
     assert "nothing is removed of it" in caplog.text and aged.files() == before
 
 
-def test_delta_cleans_by_itself_where_the_pipeline_says_so(aged: Aged, spark: SparkSession) -> None:
+def test_delta_cleans_by_itself_where_the_pipeline_says_so(aged: Aged) -> None:
+    def said(pipeline: Pipeline, name: str, *tables: str) -> set[str]:
+        return {pipeline.lake.metadata(table).properties[name] for table in tables}
+
     with writing(aged) as pipeline:
-        assert {properties(spark, table)[CLEANING] for table in TABLES} == {"false"}
-        assert {properties(spark, table)[INTERVAL] for table in TABLES} == {"1"}, "a user's own"
-        assert properties(spark, "engagement_hours")[INTERVAL] == EVERY
+        assert said(pipeline, CLEANING, *TABLES) == {"false"}
+        assert said(pipeline, INTERVAL, *TABLES) == {"1"}, "a user's own"
+        assert said(pipeline, INTERVAL, "engagement_hours") == {EVERY}
         assert shorten(pipeline)
     with writing(aged, maintenance={"log": None}) as pipeline:
-        assert {properties(spark, table)[CLEANING] for table in TABLES} == {"true"}
-        assert properties(spark, "tidemill_batches")[CLEANING] == "false", "of all pipelines"
+        assert said(pipeline, CLEANING, *TABLES) == {"true"}
+        assert said(pipeline, CLEANING, "tidemill_batches") == {"false"}, "of all pipelines"
         age(aged.root)
         assert shorten(pipeline) == {}
 
@@ -235,8 +237,8 @@ def test_what_only_the_log_said_is_said_before(aged: Aged, spark: SparkSession) 
     """A lake of version 0.1 that has expired buckets tells of it in a ledger alone."""
     with writing(aged) as pipeline:
         lake, view = pipeline.lake, pipeline.lake.pipeline.views[0]
-        expired_before.note(spark, "engagement_buckets", at("20T00:00"))
-        said = properties(spark, "engagement_buckets")
+        expired_before.note(lake, "engagement_buckets", at("20T00:00"))
+        said = lake.metadata("engagement_buckets").properties
         assert expired_before.PROPERTY in said
         name = f"'{expired_before.PROPERTY}'"
         spark.sql(f"ALTER TABLE engagement_buckets UNSET TBLPROPERTIES ({name})")
@@ -246,7 +248,7 @@ def test_what_only_the_log_said_is_said_before(aged: Aged, spark: SparkSession) 
         ):
             spark.sql("ALTER TABLE engagement_buckets SET TBLPROPERTIES ('noted' = 'there')")
         assert log_retention.remove(lake, lake.tables.of(view).buckets) > 0
-        assert properties(spark, "engagement_buckets")[expired_before.PROPERTY] == note[-20:]
+        assert lake.metadata("engagement_buckets").properties[expired_before.PROPERTY] == note[-20:]
 
 
 @pytest.mark.parametrize("found", ["10m", "soon"])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,9 +25,10 @@ from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.checkpoints import Checkpoint
-from tidemill.lake.commits import checksum, ledger
+from tidemill.lake.commits import checksum, ledger, metadata
 from tidemill.lake.commits.checksum import Detail
 from tidemill.lake.commits.ledger import RECENT, Commit
+from tidemill.lake.commits.metadata import Metadata
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, PipelineTables, Table
 
@@ -39,19 +40,31 @@ class Lake:
     """An open lake of one pipeline.
 
     `generation` names the set of tables and checkpoints that clean and feature write;
-    `land_generation` the bronze table's. On Spark Connect a batch function runs in another process:
-    the lake goes there without its session, and takes the batch's.
+    `land_generation` the bronze table's; both are empty while nobody has asked the tables.
+    `session` returns the session that knows the tables by name: a lake in a folder that is only
+    read may never call it. On Spark Connect a batch function runs in another process: the lake
+    goes there without its session, and takes the batch's (`within`).
     """
 
-    spark: SparkSession
+    session: Callable[[], SparkSession]
     place: Place
     pipeline: PipelineDefinition
-    generation: str
-    land_generation: str
+    generation: str = ""
+    land_generation: str = ""
 
     def __getstate__(self) -> dict[str, object]:
         """Return what goes to another process: its fields, but for the session."""
-        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "spark": None}
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**kept, "session": None}
+
+    def within(self, spark: SparkSession) -> Lake:
+        """Return the lake as this session knows it."""
+        return replace(self, session=lambda: spark)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session; in a folder that is only read it starts with the first call."""
+        return self.session()
 
     @cached_property
     def tables(self) -> PipelineTables:
@@ -89,6 +102,25 @@ class Lake:
             return said
         row = self.spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
         return Detail(row["id"], row["numFiles"], row["sizeInBytes"])
+
+    def metadata(self, table: str) -> Metadata:
+        """Return a table's columns and properties as it stands, in a folder without a query.
+
+        Delta leaves them beside each of its commits; what another writer left is read from the
+        log.
+        """
+        if (root := self.place.folder) is None:
+            return metadata.of_session(self.spark, table)
+        log = root / table / "_delta_log"
+        said = checksum.metadata(log, ledger.newest_version(log))
+        return said or metadata.of_folder(root / table)
+
+    def names(self) -> list[str]:
+        """Return the names of the lake's tables, in a catalog of views too."""
+        if (root := self.place.folder) is not None:
+            return table_names(root)
+        rows = self.spark.sql("SHOW TABLES").collect()
+        return sorted(row["tableName"] for row in rows if not row["isTemporary"])
 
     def newest_version(self, table: str) -> int | None:
         """Return the newest version of a table where the lake is a folder, without a query."""
@@ -143,6 +175,11 @@ class Lake:
             return False
         appended = ledger.newest_append(self, table, self.generation, recent)
         return appended is not None or not self.spark.table(table).isEmpty()
+
+
+def table_names(root: Path) -> list[str]:
+    """Return the names of the tables in a folder."""
+    return sorted(log.parent.name for log in root.glob("*/_delta_log"))
 
 
 def checkpoint_root(place: Place) -> Path:
@@ -208,9 +245,9 @@ def register(spark: SparkSession, place: Place) -> None:
     schema = f"lake_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     spark.catalog.setCurrentDatabase(schema)
-    for log in sorted(root.glob("*/_delta_log")):
-        if not spark.catalog.tableExists(log.parent.name):
-            spark.catalog.createTable(log.parent.name, path=str(log.parent), source="delta")
+    for name in table_names(root):
+        if not spark.catalog.tableExists(name):
+            spark.catalog.createTable(name, path=str(root / name), source="delta")
 
 
 def _use_catalog(spark: SparkSession, place: Place) -> None:

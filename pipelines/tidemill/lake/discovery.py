@@ -17,10 +17,9 @@ from pyspark.sql import SparkSession
 
 from tidemill.config.settings import Place
 from tidemill.lake.batches import Flow, Reader
-from tidemill.lake.catalog import checkpoint_root
-from tidemill.lake.commits import ledger
+from tidemill.lake.catalog import checkpoint_root, table_names
+from tidemill.lake.commits import ledger, metadata
 from tidemill.lake.commits.ledger import RECENT, Commit
-from tidemill.lake.schema import evolution
 from tidemill.lake.schema.table_properties import OWNER
 
 
@@ -40,7 +39,7 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return the names of the tables."""
-        return sorted(log.parent.name for log in self.root.glob("*/_delta_log"))
+        return table_names(self.root)
 
     def owner(self, table: str) -> str | None:
         """Return the pipeline that a table says it belongs to, in one of its newest commits."""
@@ -76,7 +75,7 @@ class Schema:
 
     def owner(self, table: str) -> str | None:
         """Return the pipeline that a table says it belongs to."""
-        return evolution.properties(self.spark, table).get(OWNER)
+        return metadata.of_session(self.spark, table).properties.get(OWNER)
 
 
 def flows(reader: Folder | Schema, place: Place) -> list[Flow]:

@@ -7,8 +7,10 @@ says is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
+from functools import cache
 
 from pyspark.sql import SparkSession
 
@@ -16,36 +18,58 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake, check_root, prepare_root, register
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
 from tidemill.lake.schema import accepted_values, evolution, log_properties
 from tidemill.lake.schema.creation import conform, create, new_generation
-from tidemill.lake.schema.sql_views import make_views, newest_days
+from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.lake.schema.verification import absent_of, check_owner, refuse_difference
 
 
 def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
-    """Return the pipeline's lake as it is; LakeError when tables are missing or declared
-    otherwise."""
+    """Return the pipeline's lake as it is, known to the session by name, views included; LakeError
+    when tables are missing or declared otherwise."""
     check_root(place)
     register(spark, place)
-    missing = absent_of(spark, pipeline)
-    _refuse_incomplete(spark, place, pipeline, missing)
+    lake = _as_declared(Lake(lambda: spark, place, pipeline))
+    if not place.catalog:
+        make_views(lake)
+    return lake
+
+
+def open_folder(
+    session: Callable[[], SparkSession], place: Place, pipeline: PipelineDefinition
+) -> Lake:
+    """Return what `open_for_reading` does, of a folder, whose logs tell whether it is as declared:
+    the session starts where rows are asked of Spark."""
+    check_root(place)
+
+    @cache
+    def registered() -> SparkSession:
+        spark = session()
+        register(spark, place)
+        make_views(Lake(lambda: spark, place, pipeline))
+        return spark
+
+    return _as_declared(Lake(registered, place, pipeline))
+
+
+def _as_declared(lake: Lake) -> Lake:
+    """Return the lake, of which nothing is known yet, after every check that reading needs."""
+    missing = absent_of(lake)
+    _refuse_incomplete(lake, missing)
     if missing:
         raise LakeError(
             f"has no table {missing[0]}",
-            where=str(place),
-            expected=f"a lake of pipeline {pipeline.pipeline!r}: run `tidemill run` first",
+            where=str(lake.place),
+            expected=f"a lake of pipeline {lake.pipeline.pipeline!r}: run `tidemill run` first",
         )
-    if not place.catalog:
-        make_views(spark, pipeline, newest_days(Lake(spark, place, pipeline, "", ""), pipeline))
-    lake = _opened(spark, place, pipeline, _properties(spark, pipeline))
-    coverage.refuse(pipeline, coverage.late(lake))
-    for view in pipeline.views:
-        refuse_difference(spark, lake.tables.of(view).gold)
-        evolution.refuse(pipeline.pipeline, evolution.change(spark, view, pipeline))
+    lake = _opened(lake, _properties(lake))
+    coverage.refuse(lake.pipeline, coverage.late(lake))
+    for view in lake.pipeline.views:
+        refuse_difference(lake, lake.tables.of(view).gold)
+        evolution.refuse(lake.pipeline.pipeline, evolution.change(lake, view))
     return lake
 
 
@@ -69,67 +93,58 @@ def open_for_writing(
     """
     prepare_root(place)
     register(spark, place)
-    missing = absent_of(spark, pipeline)
-    _refuse_incomplete(spark, place, pipeline, missing, filled)
-    generation = _shared_generation(spark, pipeline, missing)
-    _make_missing(Lake(spark, place, pipeline, generation, ""), missing)
-    said = _properties(spark, pipeline)
-    lake = _opened(spark, place, pipeline, said)
+    lake = Lake(lambda: spark, place, pipeline)
+    missing = absent_of(lake)
+    _refuse_incomplete(lake, missing, filled)
+    _make_missing(replace(lake, generation=_shared_generation(lake, missing)), missing)
+    said = _properties(lake)
+    lake = _opened(lake, said)
     late = coverage.late(lake)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
-    accepted_values.settle(spark, pipeline)
+    accepted_values.settle(lake)
     for table in lake.existing_tables() if place.folder else []:
         if table != lake.tables.quality:  # the gate may write to it now, and makes it settled
             log_properties.settle(
-                lake, table, said.get(table.name) or evolution.properties(spark, table.name)
+                lake, table, said.get(table.name) or lake.metadata(table.name).properties
             )
     for view in pipeline.views:
         _settle(lake, view, filled_from)
     if asked or place.catalog:
-        make_views(spark, pipeline, newest_days(lake, pipeline))
+        make_views(lake)
     return lake
 
 
-def as_found(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
-    """Return the lake as its events table says whose it is; nothing is checked against it."""
-    said = evolution.properties(spark, tables.of(pipeline).events.name)
-    return Lake(spark, place, pipeline, said.get(GENERATION, ""), "")
+def as_found(lake: Lake) -> Lake:
+    """Return the lake of the generation that its events table says; nothing is checked against
+    it."""
+    said = lake.metadata(lake.tables.events.name).properties
+    return replace(lake, generation=said.get(GENERATION, ""))
 
 
-def late_views(
-    spark: SparkSession, place: Place, pipeline: PipelineDefinition, absent: Collection[str]
-) -> dict[str, str]:
+def late_views(lake: Lake, absent: Collection[str]) -> dict[str, str]:
     """Return, by view, why its bucket table, which is absent, would lack events."""
-    feature = Lake(spark, place, pipeline, "", "").checkpoint("feature")
-    return coverage.of_absent(pipeline, feature, absent)
+    return coverage.of_absent(lake.pipeline, lake.checkpoint("feature"), absent)
 
 
-def _refuse_incomplete(
-    spark: SparkSession,
-    place: Place,
-    pipeline: PipelineDefinition,
-    absent: Collection[str],
-    filled: Collection[str] = (),
-) -> None:
+def _refuse_incomplete(lake: Lake, absent: Collection[str], filled: Collection[str] = ()) -> None:
     """Refuse a lake that has lost a table, or lacks the buckets of a view, before it is touched."""
     if not absent:
         return
-    lake = Lake(spark, place, pipeline, "", "")
     coverage.refuse_lost(lake, absent)
-    late = late_views(spark, place, pipeline, absent)
-    coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
+    late = late_views(lake, absent)
+    coverage.refuse(lake.pipeline, {name: why for name, why in late.items() if name not in filled})
 
 
 def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None:
     """Bring the tables of a view to its declaration as far as they hold what it needs."""
     declared = lake.tables.of(view)
-    evolution.add_columns(lake.spark, declared.gold)
-    evolution.allow_nulls(lake.spark, declared.gold)
-    change = evolution.change(lake.spark, view, lake.pipeline)
+    evolution.add_columns(lake, declared.gold)
+    evolution.allow_nulls(lake, declared.gold)
+    change = evolution.change(lake, view)
     evolution.refuse(lake.pipeline.pipeline, change, filled_from)
     if change.kind == "since":  # the next opening, when the buckets are there
         return
-    evolution.settle(lake.spark, declared.buckets.name, view, change)
+    evolution.settle(lake, view, change)
     interrupted_rebuilds.end_replaced_in_place(lake, view)
     for table in lake.known([declared.hours]):
         conform(lake, table)
@@ -143,53 +158,45 @@ def _make_missing(lake: Lake, missing: Collection[str]) -> None:
     for table in lake.tables.required:
         if table.name in missing:
             create(lake, table)
-    evolution.add_columns(lake.spark, lake.tables.batches)
+    evolution.add_columns(lake, lake.tables.batches)
     if lake.pipeline.engine == "stateful":
         for view in lake.pipeline.views:
             table = lake.tables.of(view).arrivals
-            if evolution.properties(lake.spark, table.name).get(GENERATION) != lake.generation:
+            if lake.metadata(table.name).properties.get(GENERATION) != lake.generation:
                 create(lake, table, replace=True)
 
 
-def _shared_generation(
-    spark: SparkSession, pipeline: PipelineDefinition, absent: Collection[str]
-) -> str:
+def _shared_generation(lake: Lake, absent: Collection[str]) -> str:
     """Return the generation of the tables that are there, else a new one."""
-    for table in tables.of(pipeline).required:
+    for table in lake.tables.required:
         if table.generational and table.name not in absent:
-            return evolution.properties(spark, table.name).get(GENERATION, "")
+            return lake.metadata(table.name).properties.get(GENERATION, "")
     return new_generation()
 
 
-def _properties(spark: SparkSession, pipeline: PipelineDefinition) -> dict[str, Mapping[str, str]]:
+def _properties(lake: Lake) -> dict[str, Mapping[str, str]]:
     """Return the properties of the pipeline's tables, by name."""
-    names = [table.name for table in tables.of(pipeline).required]
-    return {name: evolution.properties(spark, name) for name in names}
+    return {table.name: lake.metadata(table.name).properties for table in lake.tables.required}
 
 
-def _opened(
-    spark: SparkSession,
-    place: Place,
-    pipeline: PipelineDefinition,
-    said: Mapping[str, Mapping[str, str]],
-) -> Lake:
+def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> Lake:
     """Return the lake after checking each table against what is declared and against the others."""
-    declared = tables.of(pipeline)
+    declared = lake.tables
     settled = [t for view in declared.views.values() for t in (view.buckets, view.gold)]
     generations = {}
     for table in declared.required:
         properties = said[table.name]
-        check_owner(place, pipeline, table, properties)
+        check_owner(lake.place, lake.pipeline, table, properties)
         if table not in settled:
-            refuse_difference(spark, table)
+            refuse_difference(lake, table)
         generations[table.name] = properties.get(GENERATION, "")
-    land = generations[declared.bronze.name]
     events = generations[declared.events.name]
     others = [declared.quarantine, *(view.buckets for view in declared.views.values())]
     if any(generations[table.name] != events for table in others):
         raise LakeError(
             "a rebuild was interrupted: its tables are of different generations",
-            where=str(place),
-            expected=f"run `tidemill rebuild {pipeline.pipeline} --from bronze` again",
+            where=str(lake.place),
+            expected=f"run `tidemill rebuild {lake.pipeline.pipeline} --from bronze` again",
         )
-    return Lake(spark, place, pipeline, events, land)
+    land = generations[declared.bronze.name]
+    return replace(lake, generation=events, land_generation=land)

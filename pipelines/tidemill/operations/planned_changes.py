@@ -6,7 +6,7 @@ from typing import Any
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake.integrity import interrupted_rebuilds
-from tidemill.pipeline.connection import Opening, changes_as_found
+from tidemill.pipeline.connection import Opening, changes_as_found, unchecked_lake
 
 
 def plan(
@@ -15,11 +15,12 @@ def plan(
     """Return for each view `{view, kind, why, ..., way, unfinished}`; nothing is made or settled.
     The commands name the pipeline as the user does."""
     changes = changes_as_found(opening, definition)
+    lake = unchecked_lake(opening, definition)
     return [
         {
             **vars(change),
             "way": change.way(named or definition.pipeline),
-            "unfinished": interrupted_rebuilds.of_view(opening.session(), view, definition)
+            "unfinished": interrupted_rebuilds.of_view(lake, view)
             if change.kind != "views"
             else [],
         }

@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from tidemill.features.windows import duration
@@ -121,7 +121,7 @@ class Pass(threading.Thread):
         lake = self._pipeline.lake
         spark = separate_session(lake.spark)
         register(spark, lake.place)
-        return replace(lake, spark=spark)
+        return lake.within(spark)
 
     def _actions(self, lake: Lake) -> Sequence[str]:
         vacuumed = maintenance.last(lake, "vacuum")

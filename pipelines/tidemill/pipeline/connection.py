@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +17,13 @@ from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
-from tidemill.lake.open import as_found, late_views, open_for_reading, open_for_writing
+from tidemill.lake.open import (
+    as_found,
+    late_views,
+    open_folder,
+    open_for_reading,
+    open_for_writing,
+)
 from tidemill.lake.schema import evolution, sql_views
 from tidemill.lake.schema.evolution import Change
 from tidemill.lake.schema.verification import absent_of
@@ -105,34 +112,47 @@ def registered(opening: Opening) -> SparkSession:
 
 
 def read_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
-    """Return the pipeline's lake for reading: no lock, nothing made."""
+    """Return the pipeline's lake for reading: no lock, nothing made; of a folder no session either,
+    until Spark is asked for rows."""
+    if opening.place.folder is not None:
+        return open_folder(opening.session, opening.place, definition)
+    return open_for_reading(opening.session(), opening.place, definition)
+
+
+def unchecked_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
+    """Return the pipeline's lake, not checked against what is declared; its session starts where
+    Spark is asked."""
     lakes.check_root(opening.place)
-    spark = opening.session()
-    return open_for_reading(spark, opening.place, definition)
+
+    @cache
+    def registered() -> SparkSession:
+        spark = opening.session()
+        lakes.register(spark, opening.place)
+        return spark
+
+    return Lake(registered, opening.place, definition)
 
 
 def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[Change]:
     """Return how each view differs from its tables as they are; nothing is made or settled."""
-    lakes.check_root(opening.place)
-    spark = opening.session()
-    lakes.register(spark, opening.place)
-    declared, absent = tables.of(definition), absent_of(spark, definition)
-    behind = late_views(spark, opening.place, definition, absent)
+    lake = unchecked_lake(opening, definition)
+    absent = absent_of(lake)
+    behind = late_views(lake, absent)
     standing = [view for view in definition.views if view.name not in behind]
     for view in standing:
-        for table in (declared.of(view).buckets, declared.of(view).gold):
+        for table in (lake.tables.of(view).buckets, lake.tables.of(view).gold):
             if table.name in absent:
                 raise LakeError(
                     f"has no table {table.name}",
                     where=str(opening.place),
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
-    if declared.events.name not in absent:
-        behind |= coverage.late(as_found(spark, opening.place, definition), standing)
+    if lake.tables.events.name not in absent:
+        behind |= coverage.late(as_found(lake), standing)
     return [
         Change(view.name, "views", f"its buckets lack events: {behind[view.name]}")
         if view.name in behind
-        else evolution.change(spark, view, definition)
+        else evolution.change(lake, view)
         for view in definition.views
     ]
 
@@ -147,8 +167,7 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
         required = tables.of(definition).required
         has_tables = all(spark.catalog.tableExists(table.name) for table in required)
         if has_tables and not opening.place.catalog:
-            lake = lakes.Lake(spark, opening.place, definition, "", "")
-            sql_views.make_views(spark, definition, sql_views.newest_days(lake, definition))
+            sql_views.make_views(Lake(lambda: spark, opening.place, definition))
     return spark
 
 

@@ -50,7 +50,7 @@ def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: flo
 
 
 def _refuse_other(lake: Lake) -> None:
-    if difference := verification.difference(lake.spark, lake.tables.quality):
+    if difference := verification.difference(lake, lake.tables.quality):
         raise LakeError(
             f"is not as this version makes it: {difference}",
             where=lake.tables.quality.name,

@@ -41,7 +41,7 @@ def describe(lake: Lake, view: FeatureView, clock: Clock) -> Described:
         "gold_version": state.version,
         "features": [_feature(view, column) for column in view.shown],
         "tables": [_table(lake, table) for table in _tables(lake, view)],
-        "unfinished": interrupted_rebuilds.of_view(lake.spark, view, lake.pipeline),
+        "unfinished": interrupted_rebuilds.of_view(lake, view),
     }
 
 
@@ -60,7 +60,7 @@ def _tables(lake: Lake, view: FeatureView) -> Iterator[Table]:
     """Yield the tables that the view is made of, in the order of the flow, those that are there."""
     declared, own = lake.tables, lake.tables.of(view)
     yield from (declared.bronze, declared.quarantine, declared.events)
-    yield from lake.known((own.buckets, own.hours, own.arrivals))
+    yield from (t for t in (own.buckets, own.hours, own.arrivals) if lake.has(t.name))
     yield from (own.gold, declared.batches)
 
 

@@ -297,7 +297,7 @@ def test_of_two_refreshes_at_once_one_wins(lakes: Lakes) -> None:
     errors: list[BaseException] = []
 
     def tick() -> None:
-        own = replace(lake.lake, spark=lake.spark.newSession())
+        own = lake.lake.within(lake.spark.newSession())
         own.spark.catalog.setCurrentDatabase(lake.spark.catalog.currentDatabase())
         try:
             barrier.wait()

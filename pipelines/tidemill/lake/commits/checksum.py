@@ -1,4 +1,5 @@
-"""What Delta's checksum file says of a table's version, in a folder: size, files, whose id.
+"""What Delta's checksum file says of a table's version, in a folder: size, files, whose id, columns
+and properties.
 
 Delta (4.4) writes `<version>.crc` beside each of its commits; another writer may not. A query for
 the same has to put the whole table together from its log, which takes seconds in a new session.
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tidemill.lake.commits.metadata import Metadata
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,15 @@ def detail(log: Path, version: int) -> Detail | None:
         return Detail(
             str(said["metadata"]["id"]), int(said["numFiles"]), int(said["tableSizeBytes"])
         )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def metadata(log: Path, version: int) -> Metadata | None:
+    """Return the columns and properties that a version's checksum tells; None without one."""
+    said = _read(log, version).get("metadata", {})
+    try:
+        return Metadata.of(str(said["schemaString"]), said.get("configuration") or {})
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -18,15 +18,11 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
-from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
-from tidemill.lake.schema import evolution, table_properties
+from tidemill.lake.schema import table_properties
 
 log = logging.getLogger(__name__)
 
@@ -34,32 +30,28 @@ STATE = "tidemill.rebuild"  # the property
 Rebuild = dict[str, Any]
 
 
-def state(spark: SparkSession, table: str) -> Rebuild:
+def state(lake: Lake, table: str) -> Rebuild:
     """Return what a table's property records of a rebuild, empty without one."""
-    text = evolution.properties(spark, table).get(STATE)
+    text = lake.metadata(table).properties.get(STATE)
     rebuild: Rebuild = json.loads(text) if text else {}
     return rebuild
 
 
-def stagings(spark: SparkSession, view: FeatureView) -> list[Rebuild]:
+def stagings(lake: Lake, view: FeatureView) -> list[Rebuild]:
     """Return what the staging tables of a view record, each with the `table`'s name."""
-    prefix = f"{view.name}_rebuild_"
-    rows = spark.sql(f"SHOW TABLES LIKE '{prefix}*'").collect()
-    names = [row["tableName"] for row in rows if not row["isTemporary"]]
-    rebuilds = [state(spark, name) for name in names if name.startswith(prefix.lower())]
+    prefix = f"{view.name}_rebuild_".lower()
+    rebuilds = [state(lake, name) for name in lake.names() if name.lower().startswith(prefix)]
     return [each for each in rebuilds if each.get("view") == view.name]
 
 
-def of_view(
-    spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition
-) -> list[dict[str, str]]:
+def of_view(lake: Lake, view: FeatureView) -> list[dict[str, str]]:
     """Return the unfinished rebuilds of a part of the view's buckets: `{of, table, way}`."""
     rebuilds = [
         {"of": "keys or since", "table": each["table"], "way": "the same `tidemill rebuild` again"}
-        for each in stagings(spark, view)
+        for each in stagings(lake, view)
     ]
-    name = tables.of(pipeline).of(view).buckets.name
-    recorded = state(spark, name)
+    name = lake.tables.of(view).buckets.name
+    recorded = state(lake, name)
     if "through" in recorded:
         way = "any command that writes makes gold again; then the same `tidemill rebuild` again"
         rebuilds.append({"of": "keys or since", "table": name, "way": way})
@@ -75,7 +67,7 @@ def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
     One commit drops the property and carries a ledger that says so.
     """
     name = lake.tables.of(view).buckets.name
-    recorded = state(lake.spark, name)
+    recorded = state(lake, name)
     if "through" not in recorded:
         return
     through = recorded["through"]

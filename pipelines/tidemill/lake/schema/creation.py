@@ -50,7 +50,7 @@ def ensure(lake: Lake, table: Table) -> None:
 def conform(lake: Lake, table: Table) -> None:
     """Make the table where it is missing, and again, empty, where it has other columns."""
     exists = lake.spark.catalog.tableExists(table.name)
-    if not exists or difference(lake.spark, table):
+    if not exists or difference(lake, table):
         create(lake, table, replace=exists)
 
 

@@ -24,17 +24,16 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import instant, iso
 from tidemill.errors import LakeError
 from tidemill.features import Feature, FeatureView
 from tidemill.features.columns import partials_of
 from tidemill.features.feature import RATIO
-from tidemill.lake import provenance, tables
+from tidemill.lake import provenance
+from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import quoted
 from tidemill.lake.provenance import DECLARED, GRAIN, PARTIALS, VERSION, grain, made_of
 from tidemill.lake.schema import accepted_values, expired_before
-from tidemill.lake.schema.table_properties import properties as properties
 from tidemill.lake.schema.table_properties import tell as tell
 from tidemill.lake.tables import Column, Table
 
@@ -73,10 +72,10 @@ class Change:
         }[self.kind]
 
 
-def add_columns(spark: SparkSession, table: Table) -> None:
+def add_columns(lake: Lake, table: Table) -> None:
     """Add to the table, in one commit, the columns that a later version declared and it is without;
     its partition columns stay last."""
-    names = spark.table(table.name).columns
+    names = lake.metadata(table.name).types
     missing = [column for column in table.columns if column.added and column.name not in names]
     after = [n for n in names if n not in table.partitioned_by][-1:]
     added = []
@@ -86,7 +85,7 @@ def add_columns(spark: SparkSession, table: Table) -> None:
         )
         after = [column.name]
     if added:
-        spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")
+        lake.spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(added)})")
 
 
 def append_columns(spark: SparkSession, name: str, columns: Sequence[Column]) -> None:
@@ -97,25 +96,25 @@ def append_columns(spark: SparkSession, name: str, columns: Sequence[Column]) ->
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({listed})")
 
 
-def allow_nulls(spark: SparkSession, table: Table) -> None:
+def allow_nulls(lake: Lake, table: Table) -> None:
     """Let the columns be null that a later version declared so."""
-    declared = {column.name: column for column in table.columns}
-    for field in spark.table(table.name).schema:
-        if not field.nullable and field.name in declared and declared[field.name].nullable:
-            spark.sql(f"ALTER TABLE {table.name} ALTER COLUMN {field.name} DROP NOT NULL")
+    required = lake.metadata(table.name).required
+    for column in table.columns:
+        if column.nullable and column.name in required:
+            lake.spark.sql(f"ALTER TABLE {table.name} ALTER COLUMN {column.name} DROP NOT NULL")
 
 
-def change(spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition) -> Change:
-    """Return how a view of the pipeline differs from its bucket and gold tables, and from the
-    values that the events table has taken."""
-    declared = tables.of(pipeline).of(view)
+def change(lake: Lake, view: FeatureView) -> Change:
+    """Return how a view of the lake's pipeline differs from its bucket and gold tables, and from
+    the values that the events table has taken."""
+    declared = lake.tables.of(view)
     buckets, gold = declared.buckets, declared.gold
-    types = {f.name: f.dataType.simpleString().lower() for f in spark.table(buckets.name).schema}
-    table_properties = properties(spark, buckets.name)
+    said = lake.metadata(buckets.name)
+    types, table_properties = said.types, said.properties
     held = _held(table_properties, types, view)
     wanted = {partial.name: made_of(view, partial) for partial in view.partials}
     missing = tuple(name for name, made in wanted.items() if held.get(name) != made)
-    shown = [f.name for f in spark.table(gold.name).schema]
+    shown = lake.metadata(gold.name).types
     columns = {
         "added": tuple(c.name for c in gold.columns if c.name not in shown and not c.added),
         "removed": tuple(name for name in shown if name not in gold.column_names),
@@ -135,13 +134,13 @@ def change(spark: SparkSession, view: FeatureView, pipeline: PipelineDefinition)
     )
     if kind == "bronze":
         return differs
-    if refused := accepted_values.refused_value(spark, pipeline, view):
+    if refused := accepted_values.refused_value(lake, view):
         return replace(differs, kind="bronze", why=refused)
-    return _with_expired(spark, buckets.name, view, table_properties, differs)
+    return _with_expired(lake, buckets.name, view, table_properties, differs)
 
 
 def _with_expired(
-    spark: SparkSession,
+    lake: Lake,
     buckets: str,
     view: FeatureView,
     table_properties: Mapping[str, str],
@@ -151,7 +150,7 @@ def _with_expired(
     declaration than the tables' last can."""
     if table_properties.get(DECLARED) == json.dumps(view.words()):
         return differs
-    if (lost := expired_before.lost_since(spark, buckets, view, table_properties)) is None:
+    if (lost := expired_before.lost_since(lake, buckets, view, table_properties)) is None:
         return differs
     needed, before = lost
     why = f"the windows need buckets from {iso(needed)} on, and those before {iso(before)} expired"
@@ -235,17 +234,16 @@ def name_of(feature: Feature) -> str:
     return "_".join(filter(None, (feature.stem, feature.aggregate)))
 
 
-def settle(spark: SparkSession, buckets: str, view: FeatureView, view_change: Change) -> None:
-    """Have the bucket table, by name, say that it holds what the view declares, and nothing
-    else."""
-    declaration, said = provenance.told(view), properties(spark, buckets)
-    if all(said.get(key) == value for key, value in declaration.items()):
+def settle(lake: Lake, view: FeatureView, view_change: Change) -> None:
+    """Have the view's bucket table say that it holds what the view declares, and nothing else."""
+    buckets = lake.tables.of(view).buckets.name
+    declaration, stands = provenance.told(view), lake.metadata(buckets)
+    if all(stands.properties.get(key) == value for key, value in declaration.items()):
         return
-    required = {f.name for f in spark.table(buckets).schema if not f.nullable}
     for partial in view_change.let_go:
-        if partial in required:
-            spark.sql(f"ALTER TABLE {buckets} ALTER COLUMN {partial} DROP NOT NULL")
-    hold(spark, buckets, view, said)
+        if partial in stands.required:
+            lake.spark.sql(f"ALTER TABLE {buckets} ALTER COLUMN {partial} DROP NOT NULL")
+    hold(lake.spark, buckets, view, stands.properties)
 
 
 def hold(

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.config.settings import EPOCH, iso
 from tidemill.features import FeatureView
+from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.schema.table_properties import tell
 
@@ -23,16 +23,16 @@ WORDS = "expired before "  # of maintenance's ledger, all there is in a lake of 
 
 
 def lost_since(
-    spark: SparkSession, buckets: str, view: FeatureView, said: Mapping[str, str]
+    lake: Lake, buckets: str, view: FeatureView, said: Mapping[str, str]
 ) -> tuple[datetime, datetime] | None:
     """Return the hour from which the view's windows need buckets, and the time before which expiry
     has removed them; None where no window of now reaches so far back. `buckets` is the bucket
     table's name, `said` are its properties, here and below."""
-    before = expired_before(spark, buckets, said)
+    before = expired_before(lake, buckets, said)
     if before is None:
         return None
     newest = F.unix_seconds(F.max("bucket_start"))
-    seconds = spark.table(buckets).agg(newest).collect()[0][0]
+    seconds = lake.spark.table(buckets).agg(newest).collect()[0][0]
     if seconds is None:
         return None
     end = EPOCH + timedelta(seconds=seconds) + view.bucket_length
@@ -40,29 +40,29 @@ def lost_since(
     return (needed, before) if end - view.horizon < before else None
 
 
-def expired_before(spark: SparkSession, buckets: str, said: Mapping[str, str]) -> datetime | None:
+def expired_before(lake: Lake, buckets: str, said: Mapping[str, str]) -> datetime | None:
     """Return the time before which expiry has removed buckets, None when it never has."""
     if PROPERTY in said:
         return ledger.instant(said[PROPERTY])
-    commits = ledger.commits(spark, buckets, None)
+    commits = lake.commits(buckets, None)
     notes = (str((commit.ledger or {}).get(ledger.UPKEEP, "")) for commit in commits)
     times = (ledger.instant(n.removeprefix(WORDS)) for n in notes if n.startswith(WORDS))
     return max(times, default=None)
 
 
-def note(spark: SparkSession, buckets: str, before: datetime) -> None:
+def note(lake: Lake, buckets: str, before: datetime) -> None:
     """Have the bucket table say that no bucket before a time is sure to be in it."""
-    tell(spark, buckets, {PROPERTY: iso(before)})
+    tell(lake.spark, buckets, {PROPERTY: iso(before)})
 
 
-def keep(spark: SparkSession, buckets: str, said: Mapping[str, str]) -> None:
+def keep(lake: Lake, buckets: str, said: Mapping[str, str]) -> None:
     """Have the bucket table say what its log alone says, before that is removed from the log."""
-    if PROPERTY not in said and (before := expired_before(spark, buckets, said)) is not None:
-        note(spark, buckets, before)
+    if PROPERTY not in said and (before := expired_before(lake, buckets, said)) is not None:
+        note(lake, buckets, before)
 
 
-def filled(spark: SparkSession, buckets: str, said: Mapping[str, str], since: datetime) -> None:
+def filled(lake: Lake, buckets: str, said: Mapping[str, str], since: datetime) -> None:
     """Have the bucket table say that every bucket from a time on was made again."""
-    before = expired_before(spark, buckets, said)
+    before = expired_before(lake, buckets, said)
     if before is not None and since < before:
-        note(spark, buckets, since)
+        note(lake, buckets, since)

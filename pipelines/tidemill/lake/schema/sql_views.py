@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake import tables
+from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.ledger import Reader
 from tidemill.lake.schema.verification import difference
 from tidemill.lake.statements import functions, statement
@@ -17,17 +18,12 @@ from tidemill.lake.statements import functions, statement
 _SHIPPED_COUNTS = {"select_count", "highlight_count", "view_count"}
 
 
-def make_views(
-    spark: SparkSession, pipeline: PipelineDefinition, since: Mapping[str, date]
-) -> None:
-    """Make the views for people in the session's current schema; see `statements`.
-
-    `since` are the days of the newest ledgers in gold, by view, where there is one.
-    """
-    declared = tables.of(pipeline)
-    whole = [n for n, view in declared.views.items() if not difference(spark, view.gold)]
-    for name, text in statements(pipeline, since, whole).items():
-        spark.sql(f"CREATE OR REPLACE VIEW {name} AS\n{text()}")
+def make_views(lake: Lake) -> None:
+    """Make the views for people in the session's current schema; see `statements`."""
+    whole = [n for n, view in lake.tables.views.items() if not difference(lake, view.gold)]
+    since = newest_days(lake, lake.pipeline)
+    for name, text in statements(lake.pipeline, since, whole).items():
+        lake.spark.sql(f"CREATE OR REPLACE VIEW {name} AS\n{text()}")
 
 
 def statements(
@@ -35,8 +31,9 @@ def statements(
 ) -> dict[str, Callable[[], str]]:
     """Return, by name, what makes the text of each view for people: `tidemill_volumes`,
     `<pipeline>_refused`, for each feature view `<view>_status`, `<view>_ticks`, of those in `whole`
-    (their gold has all columns) `<view>_current`, and what a shipped view brings. A view stands
-    behind those that it reads."""
+    (their gold has all columns) `<view>_current`, and what a shipped view brings. `since` are the
+    days of the newest ledgers in gold, by view, where there is one. A view stands behind those that
+    it reads."""
     first, name = pipeline.views[0], pipeline.pipeline
     texts: dict[str, Callable[[], str]] = {
         "tidemill_volumes": partial(statement, "volumes", first),

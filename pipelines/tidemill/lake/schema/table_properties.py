@@ -13,11 +13,6 @@ GENERATION = "tidemill.generation"
 OWNER = "tidemill.pipeline"
 
 
-def properties(spark: SparkSession, name: str) -> dict[str, str]:
-    """Return a table's properties."""
-    return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
-
-
 def tell(spark: SparkSession, name: str, said: Mapping[str, str]) -> None:
     """Write properties of a table."""
     listed = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in said.items())

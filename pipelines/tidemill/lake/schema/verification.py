@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
-
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.lake import tables
-from tidemill.lake.schema.table_properties import FORMAT_VERSION, OWNER, properties
+from tidemill.lake.catalog import Lake
+from tidemill.lake.schema.table_properties import FORMAT_VERSION, OWNER
 from tidemill.lake.tables import FORMAT, Table
 
 
-def absent_of(spark: SparkSession, pipeline: PipelineDefinition) -> list[str]:
-    """Return the names of the required tables that the session's catalog does not know."""
-    names = [table.name for table in tables.of(pipeline).required]
-    return [name for name in names if not spark.catalog.tableExists(name)]
+def absent_of(lake: Lake) -> list[str]:
+    """Return the names of the required tables that the lake does not have."""
+    return [table.name for table in lake.tables.required if not lake.has(table.name)]
 
 
-def check_whose(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> None:
+def check_whose(lake: Lake) -> None:
     """Raise LakeError when a table that stands under a name of the pipeline's is of another
     pipeline or format, or when bronze is not as declared."""
-    declared = tables.of(pipeline)
-    for table in declared.required:
-        if spark.catalog.tableExists(table.name):
-            check_owner(place, pipeline, table, properties(spark, table.name))
-    refuse_difference(spark, declared.bronze)
+    for table in lake.tables.required:
+        if lake.has(table.name):
+            check_owner(lake.place, lake.pipeline, table, lake.metadata(table.name).properties)
+    refuse_difference(lake, lake.tables.bronze)
 
 
 def check_owner(
@@ -51,9 +48,9 @@ def check_owner(
         )
 
 
-def refuse_difference(spark: SparkSession, table: Table) -> None:
+def refuse_difference(lake: Lake, table: Table) -> None:
     """Raise LakeError when the table's columns are not as declared."""
-    differences = difference(spark, table)
+    differences = difference(lake, table)
     if differences:
         raise LakeError(
             f"is not as the pipeline declares it: {differences}",
@@ -62,10 +59,10 @@ def refuse_difference(spark: SparkSession, table: Table) -> None:
         )
 
 
-def difference(spark: SparkSession, table: Table) -> str:
+def difference(lake: Lake, table: Table) -> str:
     """Return how the table's columns differ from the declaration, in words; empty when they do
     not."""
-    types = {f.name: f.dataType.simpleString().lower() for f in spark.table(table.name).schema}
+    types = lake.metadata(table.name).types
     wanted = {column.name: column.type.lower().replace(" ", "") for column in table.columns}
     added = {column.name for column in table.columns if column.added}
     parts = [f"no column {name}" for name in wanted if name not in types and name not in added]

@@ -90,7 +90,7 @@ def _cluster(lake: Lake, table: Table) -> Iterator[Step]:
 
 
 def _clustered_files(lake: Lake, table: Table) -> int:
-    return int(table_properties.properties(lake.spark, table.name).get(CLUSTERED, "0"))
+    return int(lake.metadata(table.name).properties.get(CLUSTERED, "0"))
 
 
 def _file_count(lake: Lake, table: Table) -> int:

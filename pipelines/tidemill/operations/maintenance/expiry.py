@@ -55,7 +55,7 @@ def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: da
     limit = before.date() if column == "bucket_day" else before
     if table.name == lake.tables.of(view).buckets.name:
         # first: dying here, it says too much, never too little
-        expired_before.note(lake.spark, table.name, before)
+        expired_before.note(lake, table.name, before)
     ledger_fields = {
         "generation": lake.generation,
         "batch": minute_buckets.bucketed(lake, view).batch,

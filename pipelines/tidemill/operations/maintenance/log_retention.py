@@ -35,7 +35,6 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.integrity.progress import STREAMED
 from tidemill.lake.schema import expired_before
-from tidemill.lake.schema.table_properties import properties
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance.step import Step, many
 from tidemill.pipeline import batch_log
@@ -129,7 +128,7 @@ def remove(lake: Lake, table: Table) -> int:
         return 0
     for view in lake.pipeline.views:
         if table.name == lake.tables.of(view).buckets.name:
-            expired_before.keep(lake.spark, table.name, properties(lake.spark, table.name))
+            expired_before.keep(lake, table.name, lake.metadata(table.name).properties)
     for path in removal.files:
         path.unlink(missing_ok=True)
     return len(removal.files)

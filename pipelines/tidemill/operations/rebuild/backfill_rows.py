@@ -134,7 +134,7 @@ def newest_event_batch(lake: Lake) -> int:
 
 def state(lake: Lake, name: str, spec: str) -> dict[str, Any]:
     """Return how far the same rebuild came, else its beginning."""
-    known = interrupted_rebuilds.state(lake.spark, name)
+    known = interrupted_rebuilds.state(lake, name)
     beginning = {"spec": spec, "done": 0, "id": creation.new_generation()}
     return known if known.get("spec") == spec else beginning
 
@@ -160,6 +160,6 @@ def end(lake: Lake, view: FeatureView) -> None:
     """Have the bucket table say, in one commit, that it holds what the view declares and that no
     rebuild is under way: gone on with, a rebuild that has ended would count later events twice."""
     name = lake.tables.of(view).buckets.name
-    said = evolution.properties(lake.spark, name)
+    said = lake.metadata(name).properties
     evolution.hold(lake.spark, name, view, said, {interrupted_rebuilds.STATE: ""})
     table_properties.delete(lake.spark, name, interrupted_rebuilds.STATE)

@@ -75,10 +75,10 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     lakes.register(spark, place)
     declared = tables.of(pipeline)
     bronze = declared.bronze.name
-    if not spark.catalog.tableExists(bronze):
+    lake = Lake(lambda: spark, place, pipeline, creation.new_generation())
+    if not lake.has(bronze):
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
-    check_whose(spark, place, pipeline)
-    lake = Lake(spark, place, pipeline, creation.new_generation(), "")
+    check_whose(lake)
     for query in dataflow.of(None, [view.name for view in pipeline.views]):
         if query.is_fed:
             continue

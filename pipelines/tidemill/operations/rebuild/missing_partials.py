@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyspark.sql import SparkSession
-
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
 from tidemill.features.columns import partials_of
 from tidemill.features.suggestions import did_you_mean
+from tidemill.lake.catalog import Lake
 from tidemill.lake.schema import evolution
 
 Lacking = Mapping[str, tuple[str, ...]]
 
 
-def partials(
-    spark: SparkSession, definition: PipelineDefinition, features: Iterable[str]
-) -> Lacking:
-    """Return, for each view by name, the partials of the named features and those that its buckets
-    do not hold. UsageError for an unknown feature, or one that lacks as well and is not named."""
-    names = tuple(features)
-    lacking = {
-        view.name: _of_view(view, evolution.change(spark, view, definition), names)
-        for view in definition.views
-    }
-    known = [evolution.name_of(f) for view in definition.views for f in view.features]
+def partials(lake: Lake, features: Iterable[str]) -> Lacking:
+    """Return, for each view of the lake's pipeline by name, the partials of the named features and
+    those that its buckets do not hold. UsageError for an unknown feature, or one that lacks as well
+    and is not named."""
+    names, views = tuple(features), lake.pipeline.views
+    lacking = {view.name: _of_view(view, evolution.change(lake, view), names) for view in views}
+    known = [evolution.name_of(f) for view in views for f in view.features]
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)

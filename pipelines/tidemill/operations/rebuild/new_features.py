@@ -16,13 +16,15 @@ from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.open import open_for_writing
 from tidemill.operations.rebuild import backfill_rows, missing_partials
 from tidemill.operations.rebuild.work import Work
+from tidemill.pipeline.connection import unchecked_lake
 from tidemill.pipeline.silver import minute_buckets
 
 
 def add_features(work: Work) -> tuple[Lake, int]:
     """Add what the buckets lack for the features; return the lake as it is declared."""
     spark = work.opening.session()
-    lacking = missing_partials.partials(spark, work.definition, work.wanted.features)
+    declared = unchecked_lake(work.opening, work.definition)
+    lacking = missing_partials.partials(declared, work.wanted.features)
     before = missing_partials.without(work.definition, lacking)
     lake = open_for_writing(spark, work.opening.place, before)
     interrupted_rebuilds.refuse_from_bronze(lake)

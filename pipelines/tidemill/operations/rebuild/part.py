@@ -24,7 +24,7 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
-from tidemill.lake.schema import evolution, expired_before
+from tidemill.lake.schema import expired_before
 from tidemill.operations.rebuild import backfill_rows
 from tidemill.operations.rebuild.new_features import add_features
 from tidemill.operations.rebuild.replacement import replace_buckets
@@ -59,8 +59,8 @@ def _forget_expired(work: Work, lake: Lake) -> None:
     if work.wanted.since and not work.wanted.keys:
         for view in work.definition.views:
             buckets = lake.tables.of(view).buckets.name
-            said = evolution.properties(lake.spark, buckets)
-            expired_before.filled(lake.spark, buckets, said, work.wanted.since)
+            said = lake.metadata(buckets).properties
+            expired_before.filled(lake, buckets, said, work.wanted.since)
 
 
 def _refresh(work: Work, pipeline: Pipeline) -> None:

@@ -188,7 +188,7 @@ def begin(
     """Return the staging of the same rebuild where it can go on, else a new one; what else is
     staged for the view is removed."""
     known: dict[str, Any] | None = None
-    for staging in interrupted_rebuilds.stagings(lake.spark, view):
+    for staging in interrupted_rebuilds.stagings(lake, view):
         same = staging["spec"] == spec and staging["generation"] == lake.generation
         if same and not known:
             known = staging

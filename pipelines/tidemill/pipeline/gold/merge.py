@@ -19,7 +19,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
-from tidemill.lake.schema.sql_views import make_views, newest_days
+from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
@@ -94,7 +94,7 @@ def _replace(
     newest = lake.commits(table.name, 1)[0].ledger or {}
     if newest.get("refresh") != fields["refresh"] or newest.get("definition") != view.definition:
         return None
-    make_views(lake.spark, lake.pipeline, newest_days(lake, lake.pipeline))
+    make_views(lake)
     return int(fields["changed"])
 
 

@@ -38,7 +38,7 @@ def plan_refresh(
     if plan is None or not state.recompute_reason:
         return plan
     declared = context.lake.tables.of(context.view).gold
-    return replace(plan, replaces_columns=bool(difference(context.lake.spark, declared)))
+    return replace(plan, replaces_columns=bool(difference(context.lake, declared)))
 
 
 def _plan_from_buckets(

@@ -14,7 +14,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row, Window
@@ -51,7 +51,7 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
     the smallest record_id is kept, across batches the one accepted before. Rows that an earlier try
     of this batch wrote do not count. Raises LedgerError when the batch id was used for other rows.
     """
-    lake = replace(lake, spark=batch.sparkSession)
+    lake = lake.within(batch.sparkSession)
     started = time.monotonic()
     rows = replays.set_aside(validation.judge(batch, lake.pipeline), lake)
     with cached(_slim(rows, lake)) as judged:

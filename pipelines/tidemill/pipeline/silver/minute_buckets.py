@@ -53,7 +53,7 @@ def bucket(batch: DataFrame, batch_id: int, *, lake: Lake, view: FeatureView) ->
 
     An empty batch appends nothing. Raises LedgerError when the batch id was used for other rows.
     """
-    lake = replace(lake, spark=batch.sparkSession)
+    lake = lake.within(batch.sparkSession)
     started = time.monotonic()
     table, before = lake.tables.of(view).buckets, bucketed(lake, view)
     with ExitStack() as kept:

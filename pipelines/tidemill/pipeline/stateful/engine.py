@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -65,7 +64,7 @@ def _emitted_columns(view: FeatureView) -> Iterator[tuple[str, str]]:
 
 def merge_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) -> Refreshed | None:
     """One batch of state: merge what it emitted into gold; a first batch emits every live key."""
-    lake, view = replace(lake, spark=batch.sparkSession), lake.pipeline.view(view_name)
+    lake, view = lake.within(batch.sparkSession), lake.pipeline.view(view_name)
     table = lake.tables.of(view).gold.name
     with (
         of_batch(lake, query_of(view), batch_id, table),

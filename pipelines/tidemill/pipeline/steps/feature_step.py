@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -45,7 +44,7 @@ def feature_batch(
 ) -> None:
     """One batch of feature: append each view's buckets, then refresh its gold, or bring the
     arrivals from which the state will."""
-    lake = replace(lake, spark=batch.sparkSession)
+    lake = lake.within(batch.sparkSession)
     bring = arrive_view if lake.pipeline.engine == "stateful" else refresh_view
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:

@@ -1,0 +1,47 @@
+"""A table's columns and properties, as its newest version has them.
+
+a folder     Delta's checksum of that version, else the log as `deltalake` reads it; no Spark
+a catalog    the session's queries
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """`types` are the columns in order, each with its type as Spark writes it plainly, in lower
+    case; `required` those that cannot be null."""
+
+    types: Mapping[str, str]
+    required: frozenset[str]
+    properties: Mapping[str, str]
+
+    @classmethod
+    def of(cls, schema: str | StructType, properties: Mapping[str, str]) -> Metadata:
+        """Return what a schema says, Spark's own or as Delta's log writes it."""
+        fields = StructType.fromJson(json.loads(schema)) if isinstance(schema, str) else schema
+        types = {field.name: field.dataType.simpleString().lower() for field in fields}
+        required = frozenset(field.name for field in fields if not field.nullable)
+        return cls(types, required, dict(properties))
+
+
+def of_folder(table: Path) -> Metadata:
+    """Return what the log in a table's folder says, read by `deltalake`."""
+    from deltalake import DeltaTable
+
+    opened = DeltaTable(str(table))
+    return Metadata.of(opened.schema().to_json(), opened.metadata().configuration)
+
+
+def of_session(spark: SparkSession, table: str) -> Metadata:
+    """Return what the session's catalog says, by two queries."""
+    rows = spark.sql(f"SHOW TBLPROPERTIES {table}").collect()
+    return Metadata.of(spark.table(table).schema, {row.key: row.value for row in rows})
