@@ -3,7 +3,8 @@
 -- input:      known_events, the events that count, and gold_rows, the gold table's rows, as temporary
 --             views; the bounds on event_hour prune partitions
 -- parameters: :as_of TIMESTAMP, as in features; :batch BIGINT, what the buckets are called by
---             :sample BIGINT, how many of 10,000 parts of the keys are compared
+--             :sample BIGINT, how many of 10,000 parts of the keys are compared; without the clauses
+--             called sample it is all of them
 WITH batch_events AS (
   SELECT *
   FROM known_events
@@ -17,11 +18,15 @@ ${buckets_statement}
   )
   WHERE bucket_start >= :as_of - ${horizon}
     AND bucket_start < :as_of
+-- clause: sample
     AND ${in_sample}
+-- clause: gold
 ),
 gold AS (
   SELECT *
   FROM gold_rows
+-- clause: sample
   WHERE ${in_sample}
+-- clause: compared
 )
 ${compared_statement}

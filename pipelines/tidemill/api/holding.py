@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from tidemill.config.pipeline_file import PipelineDefinition, declaring, load, shipped
 from tidemill.errors import UsageError
+from tidemill.lake.relations import SparkReader
 from tidemill.pipeline import connection
 from tidemill.pipeline.connection import Opening
+from tidemill.query.engines.choice import Engine
+from tidemill.query.engines.folder_reader import FolderReader
 
 if TYPE_CHECKING:
     from tidemill.lake import catalog
@@ -19,12 +23,17 @@ if TYPE_CHECKING:
 _HELD = "open_lake(..., pipeline=..., write=True) in a with statement"
 
 
+def ignore(_: object) -> None:
+    """Take notice of nothing."""
+
+
 @dataclass
 class Access:
     """How a lake was opened, and whether it is held.
 
     `named` is the pipeline as the user names it; `definition` None where none was named: then a
-    view is looked for in the shipped pipelines.
+    view is looked for in the shipped pipelines. `engine` answers what only reads a folder; of it
+    `on_engine` is told why Spark is asked instead.
     """
 
     opening: Opening
@@ -33,6 +42,8 @@ class Access:
     write: bool
     create: bool
     command: str | None
+    engine: Engine = "auto"
+    on_engine: Callable[[str], None] = ignore
     _held: ExitStack | None = None
     _knows_views: bool = field(default=False)
 
@@ -82,8 +93,15 @@ class Access:
         return self.definition
 
     def reader(self, definition: PipelineDefinition | None = None) -> catalog.Lake:
-        """Return a pipeline's lake for reading, checked against what is declared."""
-        return connection.read_lake(self.opening, definition or self.the_pipeline())
+        """Return a pipeline's lake for reading, checked against what is declared; in a folder the
+        session starts where Spark is asked."""
+        lake = connection.read_lake(self.opening, definition or self.the_pipeline())
+        if lake.place.folder is None:
+            return lake
+        spark = SparkReader(lambda: lake.spark)
+        where = str(lake.place)
+        reader = FolderReader(lake.place.folder, self.engine, spark, self.on_engine, where)
+        return replace(lake, session=lambda: lake.spark, reader=reader)
 
     def holder(self, action: str) -> SparkSession:
         """Return the session that may write; UsageError where the lake is not held."""

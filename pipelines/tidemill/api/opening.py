@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from tidemill.api.holding import Access
+from tidemill.api.holding import Access, ignore
 from tidemill.api.public_lake import Lake
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
@@ -12,6 +13,7 @@ from tidemill.errors import UsageError
 from tidemill.features.windows import duration
 from tidemill.pipeline import connection
 from tidemill.pipeline.connection import Opening
+from tidemill.query.engines import choice
 
 
 def open_lake(
@@ -27,6 +29,8 @@ def open_lake(
     driver_memory: str = "2g",
     verbose: bool = False,
     command: str | None = None,
+    engine: str = "auto",
+    on_engine: Callable[[str], None] = ignore,
 ) -> Lake:
     """Return the lake in a folder, or in a schema of a catalog, to read; with `write=True` a with
     statement holds it for writing.
@@ -38,6 +42,11 @@ def open_lake(
     `clock` stops the time. A local Spark session, which starts with the first call, has
     `driver_memory`, and shows its logs if `verbose`; a session that is there is taken.
 
+    What only reads, and returns no DataFrame, is answered of a folder without Spark: with
+    `engine="auto"` DuckDB is asked what it answers as Spark does, a second instead of a session's
+    start, and Spark the rest, of which `on_engine` is told why; `duckdb` and `spark` ask that one
+    alone.
+
     LakeError where the folder is no lake; SetupError where Spark is missing.
     """
     named = str(pipeline) if isinstance(pipeline, str | Path) else None
@@ -47,7 +56,10 @@ def open_lake(
     place = Place.resolve(Path(root) if root is not None else None, catalog, schema)
     seconds = _seconds(wait) if isinstance(wait, str) else float(wait)
     opening = Opening(place, clock or Clock.from_environment(), seconds, driver_memory, verbose)
-    access = Access(opening, definition, named, write, create, command)
+    chosen = choice.checked(engine)
+    if chosen == "duckdb" and place.folder is None:
+        raise choice.not_in_a_catalog()
+    access = Access(opening, definition, named, write, create, command, chosen, on_engine)
     if write:
         access.the_pipeline()
     if not (write and create):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.api import reads, writes
-from tidemill.api.holding import Access
+from tidemill.api.holding import Access, ignore
 from tidemill.api.moments import Moment
 from tidemill.api.reads import Facts
 from tidemill.api.refused_records import Quarantine
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     import duckdb
 
 LOCALHOST = "127.0.0.1"
-
-
-def ignore(_: object) -> None:
-    """Take notice of nothing."""
 
 
 class Lake:
@@ -110,17 +106,13 @@ class Lake:
         sql: str | None = None,
         *,
         question: str | None = None,
-        engine: str = "auto",
-        on_engine: Callable[[str], None] = ignore,
     ) -> Facts:
         """Return `{columns, rows}` of one statement or question as JSON holds them, times as text.
 
-        With `engine="auto"` DuckDB answers what it answers as Spark does on a folder's tables,
-        which takes a second instead of a session's start; `duckdb` and `spark` ask that one alone.
-        `on_engine` is called with the reason where Spark is asked instead.
+        Unlike `sql` and `query`, whose rows are Spark's, by the engine that the lake was opened
+        with: DuckDB needs no session.
         """
-        text = questions.asked(sql, question)
-        return reads.answer(self._access, text, engine, on_engine)
+        return reads.answer(self._access, questions.asked(sql, question))
 
     def status(self, view: str) -> Status:
         """Return how far the view's gold table is, by its own ledger."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,10 @@ def table(access: Access, name: str, version: int | None) -> DataFrame:
     return reader.table(name)
 
 
-def answer(access: Access, text: str, engine: str, tell: Callable[[str], None]) -> Facts:
+def answer(access: Access, text: str) -> Facts:
     """Return `{columns, rows}` of a statement, by the engine that is asked or that can."""
-    chosen, place = choice.checked(engine), access.opening.place
-    return choice.answer(text, place, access.definitions(), chosen, access.session, tell)
+    place, tell = access.opening.place, access.on_engine
+    return choice.answer(text, place, access.definitions(), access.engine, access.session, tell)
 
 
 def features(access: Access, view: str, at: Moment | None) -> DataFrame:

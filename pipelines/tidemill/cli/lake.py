@@ -26,7 +26,7 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=example("tidemill reconcile engagement"))
-@on_lake(waits=True)
+@on_lake(waits=True, reads=True)
 def reconcile(
     pipeline: PipelineName,
     repair: Annotated[bool, typer.Option("--repair", help="Recompute what is different.")] = False,
@@ -89,7 +89,7 @@ def sql(
 
 
 @commands.command(epilog=example("tidemill explain engagement profile-1 title-1"))
-@on_lake(waits=False)
+@on_lake(waits=False, reads=True)
 def explain(
     view: ViewName,
     key: Annotated[list[str], typer.Argument(help="The key's values, in the view's order.")],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ import tidemill
 from tidemill.cli.output.terminal import VisibleFormatter
 from tidemill.config.dataflow import QUERIES
 from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.lake.visible_text import visible
 from tidemill.sources.registry import FOLDER
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
@@ -44,6 +46,12 @@ Mode = Annotated[
     str | None,
     typer.Option("--mode", help="auto, incremental or recompute.  [default: the pipeline's]"),
 ]
+Reading = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="auto, duckdb or spark; auto asks DuckDB where it answers as Spark."
+    ),
+]
 Engine = Annotated[
     str | None, typer.Option("--engine", help="buckets or stateful.  [default: the pipeline's]")
 ]
@@ -60,6 +68,8 @@ class LakeOptions:
     as_json: bool = False
     memory: str = "2g"
     verbose: bool = False
+    engine: str = "auto"
+    _asking_spark: list[str] = field(default_factory=list)
 
     def open(
         self,
@@ -82,7 +92,18 @@ class LakeOptions:
             driver_memory=self.memory,
             verbose=self.verbose,
             command=f"tidemill {writer}" if writer else None,
+            engine=self.engine,
+            on_engine=self._say if sys.stderr.isatty() else self._asking_spark.append,
         )
+
+    def say_why_spark(self) -> None:
+        """Say on stderr, beside the answer, why it took longer. Who waits at a terminal was told at
+        once; elsewhere an error stays the only line."""
+        for why in self._asking_spark:
+            self._say(why)
+
+    def _say(self, why: str) -> None:
+        print(visible(why), file=sys.stderr)
 
 
 _OF_LAKE: Mapping[str, Any] = {
@@ -93,17 +114,22 @@ _OF_LAKE: Mapping[str, Any] = {
     "as_json": Json,
     "memory": Memory,
     "verbose": Verbose,
+    "engine": Reading,
 }
 _WAIT = "10s"  # for another writer, unless a command does not write
 
 
-def on_lake(*, waits: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a lake behind its own, `--wait` where it may have to; it gets
-    them as `options`, its last parameter."""
+def on_lake(
+    *, waits: bool, reads: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a lake behind its own, `--wait` where it may have to,
+    `--engine` where another engine than Spark may answer; it gets them as `options`, its last
+    parameter."""
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         defaults = {f.name: f.default for f in fields(LakeOptions)} | {"wait": _WAIT}
-        shared = [name for name in _OF_LAKE if waits or name != "wait"]
+        left = {name for name, kept in (("wait", waits), ("engine", reads)) if not kept}
+        shared = [name for name in _OF_LAKE if name not in left]
         signature = inspect.signature(command, eval_str=True)
         own = [each for each in signature.parameters.values() if each.name != "options"]
         more = [
@@ -119,7 +145,12 @@ def on_lake(*, waits: bool) -> Callable[[Callable[..., None]], Callable[..., Non
         @functools.wraps(command)
         def run(*arguments: Any, **said: Any) -> None:
             chosen = LakeOptions(**{name: said.pop(name) for name in shared})
-            command(*arguments, **said, options=chosen)
+            try:
+                command(*arguments, **said, options=chosen)
+            except typer.Exit:
+                chosen.say_why_spark()
+                raise
+            chosen.say_why_spark()
 
         run.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         return run

@@ -11,14 +11,13 @@ import typer
 from tidemill.cli.options import LakeOptions, example, on_lake
 from tidemill.cli.output.answer import showing
 from tidemill.cli.output.terminal import print_lines, print_text
-from tidemill.lake.visible_text import visible
 from tidemill.query.json_values import json_of
 
 commands = typer.Typer()
 
 
 @commands.command(epilog=example('tidemill query "SELECT * FROM engagement_current LIMIT 5"'))
-@on_lake(waits=False)
+@on_lake(waits=False, reads=True)
 def query(
     sql: Annotated[
         str | None, typer.Argument(help="One SELECT, WITH, SHOW or DESCRIBE.  [default: --file]")
@@ -52,10 +51,6 @@ def query(
     pipeline: Annotated[
         str | None, typer.Option(help="Whose views to know.  [default: the shipped ones]")
     ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(help="auto, duckdb or spark; auto asks DuckDB where it answers as Spark."),
-    ] = "auto",
     *,
     options: LakeOptions,
 ) -> None:
@@ -66,13 +61,7 @@ def query(
     answer_form = Form.wished(form, options.as_json, output, kind, x, y or (), color)
     text = asked(sql, file)  # a statement that writes is refused before anything is opened
     lake = options.open(pipeline=pipeline)
-    later: list[str] = []
-    # Who waits sees it at once; elsewhere an error stays the only line.
-    answer = lake.answer(
-        text, engine=engine, on_engine=_say if sys.stderr.isatty() else later.append
-    )
-    for why in later:
-        _say(why)
+    answer = lake.answer(text)
     columns, rows = answer["columns"], answer["rows"]
     if answer_form.format == "table":
         showing(False).table(columns, rows)
@@ -91,8 +80,3 @@ def query(
         print_text(text.replace("\r\n", "\n"))
     else:
         print(text, end="")
-
-
-def _say(why: str) -> None:
-    """Say on stderr, beside the answer, why it takes longer."""
-    print(visible(why), file=sys.stderr)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -29,6 +30,7 @@ from tidemill.lake.commits import checksum, ledger, metadata
 from tidemill.lake.commits.checksum import Detail
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.commits.metadata import Metadata
+from tidemill.lake.relations import Answer, Relation, RowReader, SparkReader
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, PipelineTables, Table
 
@@ -42,8 +44,9 @@ class Lake:
     `generation` names the set of tables and checkpoints that clean and feature write;
     `land_generation` the bronze table's; both are empty while nobody has asked the tables.
     `session` returns the session that knows the tables by name: a lake in a folder that is only
-    read may never call it. On Spark Connect a batch function runs in another process: the lake
-    goes there without its session, and takes the batch's (`within`).
+    read may never call it. `reader` answers what is asked of it in Spark's place, where there is
+    one. On Spark Connect a batch function runs in another process: the lake goes there without its
+    session, and takes the batch's (`within`).
     """
 
     session: Callable[[], SparkSession]
@@ -51,6 +54,7 @@ class Lake:
     pipeline: PipelineDefinition
     generation: str = ""
     land_generation: str = ""
+    reader: RowReader | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Return what goes to another process: its fields, but for the session."""
@@ -65,6 +69,16 @@ class Lake:
     def spark(self) -> SparkSession:
         """The session; in a folder that is only read it starts with the first call."""
         return self.session()
+
+    def ask(
+        self,
+        text: str,
+        values: Mapping[str, Any],
+        relations: Mapping[str, Relation] | None = None,
+    ) -> Answer:
+        """Return what a statement yields that only reads; see `RowReader.answer`."""
+        reader = self.reader or SparkReader(lambda: self.spark)
+        return reader.answer(text, values, relations or {})
 
     @cached_property
     def tables(self) -> PipelineTables:
@@ -114,6 +128,13 @@ class Lake:
         log = root / table / "_delta_log"
         said = checksum.metadata(log, ledger.newest_version(log))
         return said or metadata.of_folder(root / table)
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table has, in a folder without a query where the log's statistics
+        tell it."""
+        root = self.place.folder
+        counted = metadata.rows_of_folder(root / table) if root else None
+        return self.spark.table(table).count() if counted is None else counted
 
     def names(self) -> list[str]:
         """Return the names of the lake's tables, in a catalog of views too."""

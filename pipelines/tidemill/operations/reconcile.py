@@ -16,6 +16,7 @@ from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.relations import Relation
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold import strategy
@@ -27,7 +28,8 @@ SOURCES: tuple[Source, ...] = ("buckets", "events")
 
 @dataclass(frozen=True)
 class Reconciled:
-    """How many keys are not empty on either side, and how many of them have an unequal feature."""
+    """How many keys are not empty on either side, how many of them have an unequal feature, and
+    which engine compared them; None where there was nothing to compare."""
 
     view: str
     as_of: str | None
@@ -35,6 +37,7 @@ class Reconciled:
     gold_version: int
     keys: int
     different: int
+    engine: str | None = None
 
 
 def reconcile(
@@ -54,14 +57,14 @@ def reconcile(
     else:
         ledger_fields, at = _ledger_of(lake, name, version), version
     if ledger_fields is None:
-        left = lake.spark.read.option("versionAsOf", at).table(name).count()
+        gold = {"gold_rows": Relation(name, at)}
+        rows = lake.ask("SELECT count(*) AS keys FROM gold_rows", {}, gold)
+        left = rows.rows[0]["keys"]
         return Reconciled(view.name, None, -1, at, left, left)
     as_of, batch = ledger.instant(ledger_fields["as_of"]), int(ledger_fields["batch"])
-    if source == "events":
-        keys, different = accepted_events.compare(lake, view, at, as_of, batch)
-    else:
-        keys, different = strategy.compare(lake, view, at, as_of, batch)
-    return Reconciled(view.name, iso(as_of), batch, at, keys, different)
+    compare = accepted_events.compare if source == "events" else strategy.compare
+    compared = compare(lake, view, at, as_of, batch)
+    return Reconciled(view.name, iso(as_of), batch, at, **vars(compared))
 
 
 def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:

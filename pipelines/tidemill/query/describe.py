@@ -69,7 +69,7 @@ def _table(lake: Lake, table: Table) -> Described:
     return {
         "table": table.name,
         "what": table.comment,
-        "rows": lake.spark.table(table.name).count(),
+        "rows": lake.rows(table.name),
         "files": detail.files,
         "bytes": detail.bytes,
         "newest": _newest(lake.commits(table.name)),

@@ -15,16 +15,13 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
-
 from tidemill.config.settings import EPOCH, iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Partial
 from tidemill.features.suggestions import did_you_mean
-from tidemill.lake import times
 from tidemill.lake.catalog import Lake
-from tidemill.lake.parameters import ask
+from tidemill.lake.relations import Record, Relation
 from tidemill.lake.statements import statement
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.query.json_values import text_of
@@ -148,11 +145,10 @@ def _time(lake: Lake, view: FeatureView, at: datetime | None) -> _Time:
     return _Time(at, minute_buckets.bucketed(lake, view).batch, None)
 
 
-def _row(lake: Lake, view: FeatureView, key: Key, time: _Time) -> Row:
+def _row(lake: Lake, view: FeatureView, key: Key, time: _Time) -> Record:
     if time.version is None:
         return _asked(lake, "key_features", view, key, _known(time))[0]
-    reader = lake.spark.read.option("versionAsOf", time.version)
-    gold = {"gold_rows": reader.table(lake.tables.of(view).gold.name)}
+    gold = {"gold_rows": Relation(lake.tables.of(view).gold.name, time.version)}
     return _asked(lake, "key_row", view, key, {}, gold)[0]
 
 
@@ -162,10 +158,10 @@ def _asked(
     view: FeatureView,
     key: Key,
     args: Mapping[str, Any],
-    frames: Mapping[str, DataFrame] | None = None,
-) -> list[Row]:
+    relations: Mapping[str, Relation] | None = None,
+) -> list[Record]:
     named = {f"key_{name}": value for name, value in key.items()}
-    return times.collect(ask(lake.spark, statement(name, view), {**named, **args}, frames))
+    return lake.ask(statement(name, view), {**named, **args}, relations).rows
 
 
 def _known(time: _Time) -> dict[str, Any]:
@@ -173,7 +169,7 @@ def _known(time: _Time) -> dict[str, Any]:
 
 
 def _feature(
-    column: Column, row: Row, time: _Time, buckets: Sequence[Mapping[str, Any]]
+    column: Column, row: Record, time: _Time, buckets: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     partials = [term.partial for term in column.terms]
     inside = [
@@ -223,11 +219,11 @@ def _events(
     if time.as_of is None:
         return []
     of = {"known_events": lake.tables.events, "known_records": lake.tables.bronze}
-    known = {name: lake.spark.table(table.name) for name, table in of.items()}
+    known = {name: Relation(table.name) for name, table in of.items()}
     partials = {term.partial.name for column in columns for term in column.terms}
     events = []
     for row in _asked(lake, "key_events", view, key, {"as_of": time.as_of}, known):
-        event = row.asDict()
+        event = dict(row)
         event["counts_in"] = [name for name in event["counts_in"] if name in partials]
         event["windows"] = _windows(columns, time.as_of, event.pop("bucket_start"))
         if event["windows"] and event["counts_in"]:
@@ -252,8 +248,6 @@ def plain(value: Any) -> Any:
         return text_of(value)
     if isinstance(value, bytes | bytearray):
         return f"{len(value)} bytes"
-    if isinstance(value, Row):
-        value = value.asDict()
     if isinstance(value, Mapping):
         return {name: plain(one) for name, one in value.items()}
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 
 from tidemill.config.settings import iso
 from tidemill.features import FeatureView
-from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.relations import Relation
+from tidemill.lake.statements import statement
 
 Told = tuple[int, Mapping[str, Any], datetime]  # a version, its ledger, when it was committed
 
@@ -51,9 +51,7 @@ def _recent(lake: Lake, view: FeatureView) -> Iterator[Told]:
 
 def _recorded(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Told]:
     """Yield what `tidemill_batches` tells, which is more than a log may keep, but trails it."""
-    batches = lake.spark.table(lake.tables.batches.name)
-    of_view = (F.col("view") == view.name) & (F.col("as_of") == times.at(as_of))
-    for row in times.collect(batches.where(of_view).select("version", "ledger", "committed_at")):
+    for row in lake.ask(statement("refreshes_at", view), {"as_of": as_of}).rows:
         if row["ledger"]:
             yield row["version"], json.loads(row["ledger"]), row["committed_at"]
 
@@ -61,13 +59,11 @@ def _recorded(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Told]:
 def _changed_in(lake: Lake, view: FeatureView, key: Mapping[str, str], versions: list[int]) -> int:
     """Return the newest of the versions that changed the row; the newest of all where the feed is
     no longer kept."""
-    reader = lake.spark.read.option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", versions[0]).option("endingVersion", versions[-1])
+    feed = Relation(lake.tables.of(view).gold.name, changes=(versions[0], versions[-1]))
+    named = {f"key_{name}": value for name, value in key.items()}
     try:
-        feed = reader.table(lake.tables.of(view).gold.name)
-        for name, value in key.items():
-            feed = feed.where(F.col(name) == F.lit(value).cast(view.types[name]))
-        newest = feed.agg(F.max("_commit_version")).collect()[0][0]
+        rows = lake.ask(statement("key_changed", view), named, {"gold_changes": feed}).rows
+        newest = rows[0]["version"]
     except PySparkException:
         newest = None
     return newest if newest in versions else versions[-1]

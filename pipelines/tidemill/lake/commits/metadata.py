@@ -41,6 +41,15 @@ def of_folder(table: Path) -> Metadata:
     return Metadata.of(opened.schema().to_json(), opened.metadata().configuration)
 
 
+def rows_of_folder(table: Path) -> int | None:
+    """Return how many rows the statistics in a log count, by `deltalake`; None where a file has
+    none."""
+    from deltalake import DeltaTable
+
+    counts = DeltaTable(str(table)).get_add_actions(flatten=True)["num_records"].to_pylist()
+    return None if None in counts else sum(counts)
+
+
 def of_session(spark: SparkSession, table: str) -> Metadata:
     """Return what the session's catalog says, by two queries."""
     rows = spark.sql(f"SHOW TBLPROPERTIES {table}").collect()

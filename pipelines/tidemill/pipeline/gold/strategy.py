@@ -30,8 +30,10 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit, GoldState
 from tidemill.lake.parameters import ask
+from tidemill.lake.relations import Relation
 from tidemill.lake.statements import statement
 from tidemill.pipeline.silver import accepted_events
+from tidemill.pipeline.silver.accepted_events import Comparison
 
 CHECK_EVERY = timedelta(days=1)
 SMALL_GOLD, SMALL_BATCH = 512 * 2**10, 100_000  # bytes; rows that came since gold's ledger
@@ -96,10 +98,10 @@ def choose(
     checked = ledger.instant(checked) if checked else None
     if requested == "incremental" or (checked and abs(as_of - checked) < CHECK_EVERY):
         return Strategy("incremental", checked, small=small)
-    keys, drift = compare(lake, view, state.version, state.as_of, state.batch)
-    if drift:
+    checked_now = compare(lake, view, state.version, state.as_of, state.batch)
+    if drift := checked_now.different:
         return Strategy("recompute", as_of, f"the check found {drift} keys that differ", drift)
-    events_drift = accepted_events.check_sample(lake, view, state, keys)
+    events_drift = accepted_events.check_sample(lake, view, state, checked_now.keys)
     return Strategy("incremental", as_of, events_drift=events_drift, small=small)
 
 
@@ -154,12 +156,8 @@ def adds_up(view: FeatureView, state: GoldState) -> bool:
     return view.invertible and not (state.ledger or {}).get("overflowed")
 
 
-def compare(
-    lake: Lake, view: FeatureView, version: int, as_of: datetime, batch: int
-) -> tuple[int, int]:
-    """Compare a version of gold with the recompute at (batch, as_of); return how many keys are not
-    empty on either side, and how many of them have an unequal feature."""
-    rows = lake.spark.read.option("versionAsOf", version).table(lake.tables.of(view).gold.name)
+def compare(lake: Lake, view: FeatureView, version: int, as_of: datetime, batch: int) -> Comparison:
+    """Compare a version of gold with the recompute at (batch, as_of)."""
+    gold = Relation(lake.tables.of(view).gold.name, version)
     text, args = statement("differences", view), {"as_of": as_of, "batch": batch}
-    row = ask(lake.spark, text, args, {"gold_rows": rows}).collect()[0]
-    return row["keys"], row["different"]
+    return Comparison.of(lake.ask(text, args, {"gold_rows": gold}))

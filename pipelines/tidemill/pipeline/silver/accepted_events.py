@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import dataclass
 from datetime import datetime
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import Any
 
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
@@ -24,30 +23,50 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Offset
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import GoldState
-from tidemill.lake.parameters import ask
+from tidemill.lake.relations import Answer, Relation
 from tidemill.lake.statements import statement
 from tidemill.pipeline.silver import minute_buckets
 
 log = logging.getLogger(__name__)
 
 ALL = 10_000  # parts, by the hash of a key, of which a sample takes some
+WHOLE = ("gold", "compared")  # the clauses of a comparison of all parts
 SHARE, LEAST, MOST = 0.01, 100, 10_000  # of the keys; so many at least, and at most
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many keys are not empty on either side, how many of them have an unequal feature, and
+    which engine says so."""
+
+    keys: int
+    different: int
+    engine: str
+
+    @classmethod
+    def of(cls, answer: Answer) -> Comparison:
+        """Return what the one row of an answer says."""
+        (row,) = answer.rows
+        return cls(row["keys"], row["different"], answer.engine)
 
 
 def compare(
     lake: Lake, view: FeatureView, version: int, as_of: datetime, batch: int, parts: int = ALL
-) -> tuple[int, int]:
-    """Compare a version of gold with the features of the events known at `batch`; return how many
-    keys are not empty on either side, and how many of them have an unequal feature.
+) -> Comparison:
+    """Compare a version of gold with the features of the events known at `batch`.
 
     Of `ALL` parts of the keys only `parts` are compared, others at each as_of. Raises LakeError
     when it can no longer be said which events those are.
     """
-    rows = lake.spark.read.option("versionAsOf", version).table(lake.tables.of(view).gold.name)
-    frames = {"gold_rows": rows, "known_events": known_events(lake, view, batch)}
-    args = {"as_of": as_of, "batch": batch, "sample": parts}
-    row = ask(lake.spark, statement("event_differences", view), args, frames).collect()[0]
-    return row["keys"], row["different"]
+    rows = {
+        "gold_rows": Relation(lake.tables.of(view).gold.name, version),
+        "known_events": known_events(lake, view, batch),
+    }
+    args: dict[str, Any] = {"as_of": as_of, "batch": batch}
+    if parts == ALL:
+        return Comparison.of(lake.ask(statement("event_differences", view, WHOLE), args, rows))
+    args["sample"] = parts
+    return Comparison.of(lake.ask(statement("event_differences", view), args, rows))
 
 
 def check_sample(lake: Lake, view: FeatureView, state: GoldState, keys: int) -> int:
@@ -57,13 +76,13 @@ def check_sample(lake: Lake, view: FeatureView, state: GoldState, keys: int) -> 
     wanted = min(max(keys * SHARE, LEAST), MOST)
     parts = min(math.ceil(ALL * wanted / max(keys, 1)), ALL)
     try:
-        return compare(lake, view, state.version, state.as_of, state.batch, parts)[1]
+        return compare(lake, view, state.version, state.as_of, state.batch, parts).different
     except LakeError as error:
         log.info("%s is not compared with the events: %s", lake.tables.of(view).gold.name, error)
         return 0
 
 
-def known_events(lake: Lake, view: FeatureView, batch: int) -> DataFrame:
+def known_events(lake: Lake, view: FeatureView, batch: int) -> Relation:
     """Return the accepted events that feature had read at the end of its batch."""
     name = lake.tables.events.name
     offset = _read_to(lake, view, batch)
@@ -77,8 +96,7 @@ def known_events(lake: Lake, view: FeatureView, batch: int) -> DataFrame:
     if first is None and (last := ledger.newest_append(lake, name, lake.generation)) is not None:
         assert last.ledger is not None
         first = int(last.ledger["batch"]) + 1  # what clean appends from now on is not known either
-    events = lake.spark.table(name)
-    return events if first is None else events.where(F.col("batch") < first)
+    return Relation(name, before_batch=first)
 
 
 def _read_to(lake: Lake, view: FeatureView, batch: int) -> Offset:

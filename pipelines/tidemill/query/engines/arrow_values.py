@@ -1,7 +1,9 @@
-"""Rows of Arrow as Spark's rows come out: a struct is a tuple, a map a dict, times are in UTC."""
+"""Rows of Arrow as Spark's rows come out: a map is a dict, times are in UTC."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +12,34 @@ from tidemill.query.json_values import plain
 
 
 def rows_of(table: pa.Table) -> list[list[Any]]:
-    """Return the rows, their values as JSON has them."""
+    """Return the rows, their values as JSON has them; a struct is a tuple."""
     columns = [
         [plain(_value(each, field.type)) for each in column.to_pylist()]
         for column, field in zip(table.columns, table.schema, strict=True)
     ]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
+
+
+def records_of(names: Sequence[str], table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows by column, structs as dicts."""
+    columns = [
+        [_record_value(each, field.type) for each in column.to_pylist()]
+        for column, field in zip(table.columns, table.schema, strict=True)
+    ]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _record_value(value: Any, type_: pa.DataType) -> Any:
+    """Return a value with maps as dicts and times in UTC, at any depth."""
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc) if value.tzinfo else value
+    if value is None or not pa.types.is_nested(type_):
+        return value
+    if pa.types.is_struct(type_):
+        return {field.name: _record_value(value[field.name], field.type) for field in type_}
+    if pa.types.is_map(type_):
+        return {key: _record_value(each, type_.item_type) for key, each in value}
+    return [_record_value(each, type_.value_type) for each in value]
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:

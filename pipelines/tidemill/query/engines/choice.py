@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 Engine = Literal["auto", "duckdb", "spark"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 Tell = Callable[[str], None]
+ASKING_SPARK = "asking Spark, as DuckDB may answer otherwise: {}"
 
 
 def checked(engine: str) -> Engine:
@@ -57,8 +58,7 @@ def answer(
     if engine == "spark" or (engine == "auto" and place.folder is None):
         return questions.answer(session(), text)
     if place.folder is None:
-        message = "reads the files of a folder, and the lake is in a catalog"
-        raise UsageError(message, where="--engine duckdb", expected="--engine spark")
+        raise not_in_a_catalog()
     duckdb_engine = DuckDBEngine(place.folder, definitions)
     try:
         if engine == "auto" and _of_the_session() & {*duckdb_engine.translated(text).reads}:
@@ -71,15 +71,25 @@ def answer(
         expected = "a table of the lake, as SHOW TABLES lists them"
         raise UsageError(f"no table {error}{hint}", where="query", expected=expected) from error
     except Exception as error:  # DuckDB's and deltalake's, of which each is a reason to ask Spark
-        why = _why(error)
+        why = reason(error)
         log.info("DuckDB does not answer: %s", error)
         if engine == "duckdb":
-            message = f"DuckDB does not answer this as Spark does: {why}"
-            expected = "--engine auto or spark"
-            raise UsageError(message, where="query", expected=expected) from error
-        tell(f"asking Spark, as DuckDB may answer otherwise: {why}")
+            raise not_by_duckdb(why, "query") from error
+        tell(ASKING_SPARK.format(why))
         return questions.answer(session(), text)
     return {"columns": list(names), "rows": rows}
+
+
+def not_in_a_catalog() -> UsageError:
+    """Return the error where DuckDB was to read a catalog's tables."""
+    message = "reads the files of a folder, and the lake is in a catalog"
+    return UsageError(message, where="--engine duckdb", expected="--engine spark")
+
+
+def not_by_duckdb(why: str, where: str) -> UsageError:
+    """Return the error where DuckDB alone was to answer."""
+    message = f"DuckDB does not answer this as Spark does: {why}"
+    return UsageError(message, where=where, expected="--engine auto or spark")
 
 
 def _of_the_session() -> set[str]:
@@ -89,7 +99,8 @@ def _of_the_session() -> set[str]:
     return {row["tableName"] for row in spark.sql("SHOW TABLES").collect() if row["isTemporary"]}
 
 
-def _why(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Return in a line why DuckDB does not answer."""
     if isinstance(error, UntranslatableError):
         return str(error)
     return (str(error).splitlines() or [type(error).__name__])[0]

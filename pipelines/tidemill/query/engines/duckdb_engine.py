@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake import tables
 from tidemill.lake.discovery import Folder
+from tidemill.lake.relations import Record, Relation
 from tidemill.lake.schema import sql_views
 from tidemill.lake.tables import Table
-from tidemill.query.engines.arrow_values import rows_of
+from tidemill.query.engines.arrow_values import records_of, rows_of
 from tidemill.query.engines.clauses import Columns
 from tidemill.query.engines.expression_rules.rule import refuse
 from tidemill.query.engines.folder_tables import connected
@@ -25,6 +26,7 @@ from tidemill.query.engines.translation import Translation, translate
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
     from deltalake import DeltaTable
 
 # What Spark computes in a way of its own, in DuckDB's words.
@@ -52,17 +54,23 @@ MACROS = (
 )
 # What a table's protocol may ask of who reads it; others hide rows, or name columns otherwise.
 _READABLE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+OF_FEED = {
+    "_change_type": "string",
+    "_commit_version": "bigint",
+    "_commit_timestamp": "timestamp",
+}  # columns of a change data feed, behind the table's
 _NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 @dataclass
 class DuckDBEngine:
     """Answers statements on the lake in a folder; `definitions` are the pipelines whose views are
-    known there."""
+    known there, `relations` rows that statements read under names of their own."""
 
     root: Path
-    definitions: Iterable[PipelineDefinition]
-    _opened: dict[str, DeltaTable] = field(default_factory=dict)
+    definitions: Iterable[PipelineDefinition] = ()
+    relations: Mapping[str, Relation] = field(default_factory=dict)
+    _opened: dict[tuple[str, int | None], DeltaTable] = field(default_factory=dict)
     _views: dict[str, Translation] = field(default_factory=dict)
     _texts: Mapping[str, Callable[[], str]] | None = None
 
@@ -73,9 +81,16 @@ class DuckDBEngine:
         there is not.
         """
         translation = self.translated(text)
+        return translation.names, rows_of(self._rows(translation))
+
+    def records(self, text: str) -> list[Record]:
+        """Return the rows by column; refuses what `answer` refuses."""
+        translation = self.translated(text)
+        return [*records_of(translation.names, self._rows(translation))]
+
+    def _rows(self, translation: Translation) -> pa.Table:
         with self._connection(translation) as connection:
-            table = connection.sql(translation.sql).to_arrow_table()
-        return translation.names, rows_of(table)
+            return connection.sql(translation.sql).to_arrow_table()
 
     def translated(self, text: str) -> Translation:
         """Return the statement for DuckDB, its tables as they stand now."""
@@ -89,10 +104,11 @@ class DuckDBEngine:
 
     def columns(self, name: str) -> Columns | None:
         """Return a table's or view's columns and their types in Spark; None where there is none."""
+        if (relation := self.relations.get(name)) is not None:
+            of_feed = OF_FEED if relation.changes else {}
+            return {**_columns(self._table(relation.table, relation.version)), **of_feed}
         if (self.root / name / "_delta_log").is_dir():
-            return {
-                field.name: spark_type(field.type) for field in self._table(name).schema().fields
-            }
+            return _columns(self._table(name))
         if name not in self._views:
             statement = self._statements().get(name)
             if statement is None:
@@ -100,17 +116,18 @@ class DuckDBEngine:
             self._views[name] = translate(statement(), self.columns)
         return self._views[name].columns
 
-    def _table(self, name: str) -> DeltaTable:
-        """Return the table as it stands; refused where its protocol asks for more than files."""
+    def _table(self, name: str, version: int | None = None) -> DeltaTable:
+        """Return the table as it stands, or a version of it; refused where its protocol asks for
+        more than files."""
         from deltalake import DeltaTable
 
-        if name not in self._opened:
-            table = DeltaTable(str(self.root / name))
+        if (name, version) not in self._opened:
+            table = DeltaTable(str(self.root / name), version=version)
             beyond = {*(table.protocol().reader_features or [])} - _READABLE
             if beyond:
                 raise refuse(f"{name}, which needs {', '.join(sorted(beyond))}")
-            self._opened[name] = table
-        return self._opened[name]
+            self._opened[name, version] = table
+        return self._opened[name, version]
 
     def _connection(self, translation: Translation) -> duckdb.DuckDBPyConnection:
         """Return a connection that knows what the statement reads."""
@@ -122,13 +139,29 @@ class DuckDBEngine:
         return connection
 
     def _add(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        if name in self._views:
+        if name in self.relations:
+            connection.register(name, self._relation(self.relations[name]))
+        elif name in self._views:
             view = self._views[name]
             for read in view.reads:
                 self._add(connection, read)
             connection.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {view.sql}')
         else:
             connection.register(name, self._table(name).to_pyarrow_dataset())
+
+    def _relation(self, relation: Relation) -> Any:
+        """Return the rows as DuckDB reads them."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        table = self._table(relation.table, relation.version)
+        if relation.changes is not None:
+            first, last = relation.changes
+            return pa.table(table.load_cdf(starting_version=first, ending_version=last))
+        rows = table.to_pyarrow_dataset()
+        if relation.before_batch is not None:
+            rows = rows.filter(compute.field("batch") < relation.before_batch)
+        return rows
 
     def _statements(self) -> Mapping[str, Callable[[], str]]:
         """Return what makes the text of each view of the pipelines that the lake holds."""
@@ -155,6 +188,10 @@ class DuckDBEngine:
         have = {*(self.columns(gold.name) or {})}
         needed = {column.name for column in gold.columns if not column.added}
         return needed <= have <= {*gold.column_names}
+
+
+def _columns(table: DeltaTable) -> Columns:
+    return {field.name: spark_type(field.type) for field in table.schema().fields}
 
 
 def spark_type(type_: Any) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FAMILIES = {**dict.fromkeys(WHOLE, "whole"), "integer": "whole", "long": "whole"}
 _NESTED = ("array", "map", "struct", "decimal")
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 ORDERED = ("whole", "double", "string", "boolean", "timestamp", "date", "decimal")
 
 
@@ -26,13 +27,31 @@ def element(type_: str) -> str:
     return inside if family(type_) == "array" else inside.split(",", 1)[-1].strip()
 
 
+def decimal(type_: str) -> tuple[int, int]:
+    """Return the digits of a decimal type, and how many of them stand behind the point."""
+    digits, scale = type_.removeprefix("decimal(").removesuffix(")").split(",")
+    return int(digits), int(scale)
+
+
 def common(types: Iterable[str]) -> str | None:
     """Return the one type that values of these have where a statement chooses among them, as CASE
     does; None where Spark and DuckDB might not agree on it."""
     known = [each for each in dict.fromkeys(types) if each != "void"]
+    if len(known) > 1 and {family(each) for each in known} == {"array"}:
+        known = [each for each in known if each != "array<void>"]
     if len(known) <= 1:
         return known[0] if known else "void"
     families = {family(each) for each in known}
     if families == {"whole"}:
         return max(known, key=WHOLE.index)
+    if families <= {"whole", "decimal"}:
+        return _common_decimal(known)
     return "double" if families <= {"whole", "double"} else None
+
+
+def _common_decimal(types: Iterable[str]) -> str | None:
+    """Return the decimal that holds all of them, None where it would have more than 38 digits."""
+    each = [decimal(t) if family(t) == "decimal" else (_DIGITS[t], 0) for t in types]
+    scale = max(behind for _, behind in each)
+    digits = max(of - behind for of, behind in each) + scale
+    return f"decimal({digits},{scale})" if digits <= 38 else None

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from tidemill.query.engines.expression_rules.rule import Types, call, cast, name_of, refuse
-from tidemill.query.engines.spark_types import ORDERED, WHOLE, common, family
+from tidemill.query.engines.spark_types import ORDERED, WHOLE, common, decimal, family
 
 
 def total(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
@@ -19,9 +19,19 @@ def total(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     if kind == "double" and node.find_ancestor(exp.Round):
         return node, "double"
     if kind == "decimal":
-        precision, scale = types[0].removeprefix("decimal(").removesuffix(")").split(",")
-        return node, f"decimal({min(int(precision) + 10, 38)},{scale})"
+        precision, scale = decimal(types[0])
+        return node, f"decimal({min(precision + 10, 38)},{scale})"
     raise refuse(f"sum of {types[0]}")
+
+
+def total_or_null(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return a sum of decimals that is null where it has more than 38 digits: Spark says where that
+    is, as an error here leaves the statement to it."""
+    if len(types) != 1 or family(types[0]) != "decimal":
+        raise refuse(f"try_sum of {', '.join(types)}")
+    if decimal(types[0])[0] < 38:
+        raise refuse(f"try_sum of {types[0]}")  # of which Spark's sum may have fewer digits
+    return exp.Sum(this=node.expressions[0]), types[0]
 
 
 def average(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tidemill.query.engines.expression_rules.numbers import WIDE
 from tidemill.query.engines.expression_rules.rule import Types, call, cast, refuse, stop
 from tidemill.query.engines.expression_rules.time_functions import time_literal
 from tidemill.query.engines.spark_types import family
@@ -29,7 +30,10 @@ def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
         ("date", "timestamp"): "TIMESTAMPTZ",
         ("timestamp", "timestamp"): "TIMESTAMPTZ",
         ("date", "date"): "DATE",
+        ("boolean", "boolean"): "BOOLEAN",
     }
+    if to == "decimal(38, 0)" and family(of) == "whole":
+        return cast(node.this, "DECIMAL(38, 0)"), WIDE
     nulls = {"bigint": "BIGINT", "timestamp": "TIMESTAMPTZ", "string": "VARCHAR", "date": "DATE"}
     of_json = isinstance(node.this, exp.Anonymous) and node.this.name == "json_extract_string"
     if of_json and to == "bigint":
@@ -38,6 +42,14 @@ def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     if target is None:
         raise refuse(f"a cast of {of} to {to}")
     return cast(node.this, target), to
+
+
+def tried(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return a decimal(38,0) as BIGINT, null where it does not fit."""
+    to = node.args["to"].sql("spark").lower()
+    if types[0] != WIDE or to != "bigint":
+        raise refuse(f"try_cast of {types[0]} to {to}")
+    return exp.TryCast(this=node.this, to=exp.DataType.build("BIGINT", dialect="duckdb")), to
 
 
 def _whole_of_text(text: exp.Expr) -> exp.Expr:

@@ -65,6 +65,8 @@ def chosen(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     result = common(types)
     if result is None:
         raise refuse(f"{name_of(node)} of {' and '.join(dict.fromkeys(types))}")
+    if family(result) == "decimal" and {*types} - {result, "void"}:
+        return cast(node.copy(), result), result
     return node, result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tidemill.query.engines.expression_rules.aggregate_functions import total_or_null
 from tidemill.query.engines.expression_rules.rule import (
     Types,
     call,
@@ -12,13 +13,28 @@ from tidemill.query.engines.expression_rules.rule import (
     in_parens,
     refuse,
 )
-from tidemill.query.engines.spark_types import element, family
+from tidemill.query.engines.expression_rules.time_functions import time_of_seconds
+from tidemill.query.engines.spark_types import common, element, family
 
 
 def size(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return the number of elements."""
     expect(node, types, "array")
     return cast(call("len", node.this), "INTEGER"), "int"
+
+
+def array(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return an array of values of one type."""
+    each = common(types)
+    if each is None:
+        raise refuse(f"array of {' and '.join(dict.fromkeys(types))}")
+    return node, f"array<{each}>"
+
+
+def compact(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return an array without its nulls."""
+    expect(node, types, "array")
+    return node, types[0]
 
 
 def explode(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
@@ -36,8 +52,12 @@ def map_value(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
 
 
 def by_name(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
-    """Return what sqlglot has no class for: map_values, isnull, isnotnull."""
+    """Return what sqlglot has no class for: map_values, isnull, timestamp_seconds, try_sum ..."""
     name = str(node.name).lower()
+    if name == "timestamp_seconds":
+        return time_of_seconds(node, types)
+    if name == "try_sum":
+        return total_or_null(node, types)
     if name == "map_values" and types and family(types[0]) == "map":
         return call("map_values", *node.expressions), f"array<{element(types[0])}>"
     if name in ("isnull", "isnotnull"):

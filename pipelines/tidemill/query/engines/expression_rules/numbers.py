@@ -18,6 +18,8 @@ from tidemill.query.engines.expression_rules.rule import (
 )
 from tidemill.query.engines.spark_types import WHOLE, common, family
 
+WIDE = "decimal(38,0)"
+
 
 def literal(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return a literal; one with a point is a decimal, with an exponent a double."""
@@ -42,6 +44,8 @@ def sum_or_difference(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
         return node, other
     if left == "timestamp" and right == "timestamp" and isinstance(node, exp.Sub):
         return node, "interval"
+    if wide := _wide(node, types):
+        return wide
     return node, common_number(node, types)
 
 
@@ -49,7 +53,36 @@ def product(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return a product of numbers, or of a number and an interval."""
     if sorted(map(family, types)) == ["interval", "whole"]:
         return node, "interval"
+    if wide := _wide(node, types):
+        return wide
     return node, common_number(node, types)
+
+
+def _wide(node: exp.Expr, types: Types) -> tuple[exp.Expr, str] | None:
+    """Return an operation of decimal(38,0) and whole numbers, an error beyond 38 digits; None of
+    other types."""
+    if WIDE not in types or not all(t == WIDE or family(t) == "whole" for t in types):
+        return None
+    for side in ("this", "expression"):
+        node.set(side, cast(node.args[side], "HUGEINT"))
+    return cast(exp.Paren(this=node.copy()), "DECIMAL(38, 0)"), WIDE
+
+
+def shifted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return a BIGINT shifted to the right, its sign kept."""
+    places = node.expression
+    if types[0] != "bigint" or not isinstance(places, exp.Literal) or int(places.name) > 63:
+        raise refuse(f"shiftright of {' and '.join(types)}")
+    return exp.Paren(this=node.copy()), "bigint"
+
+
+def bits_in_both(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return the bits that two whole numbers have, as BIGINT where one is."""
+    if {family(t) for t in types} != {"whole"} or "bigint" not in types:
+        raise refuse(f"{' & '.join(types)}")
+    for side in ("this", "expression"):
+        node.set(side, cast(node.args[side], "BIGINT"))
+    return exp.Paren(this=node.copy()), "bigint"
 
 
 def quotient(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:

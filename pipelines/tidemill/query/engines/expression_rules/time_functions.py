@@ -51,6 +51,13 @@ def unix_seconds(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     return cast(call("floor", second), "BIGINT"), "bigint"
 
 
+def time_of_seconds(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return the time of whole seconds since 1970."""
+    if len(types) != 1 or family(types[0]) != "whole":
+        raise refuse(f"{name_of(node)} of {' and '.join(types)}")
+    return call("to_timestamp", cast(node.expressions[0], "DOUBLE")), "timestamp"
+
+
 def part_of_time(name: str) -> Rule:
     """Return the rule of hour, month ...; Sunday is day 1 of the week in Spark."""
 
