@@ -93,7 +93,8 @@ class Case:
     @property
     def text(self) -> str:
         by_hours = self.words.get("by_hours") == "true"
-        return statement(self.words["statement"], self.view, by_hours=by_hours)
+        name, source = self.words["statement"], self.words.get("source")
+        return statement(name, self.view, by_hours=by_hours, source=source)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -101,29 +102,37 @@ class Case:
         return {name: _parameter(name, text) for name, text in given.items()}
 
 
-OF_THE_TEXT = ("statement", "view", "when_empty", "by_hours")
+OF_THE_TEXT = ("statement", "view", "when_empty", "by_hours", "source")
 
 
 def _parameter(name: str, text: str) -> Any:
     """The value of a parameter; KeyError for a name that no statement has."""
-    if name.startswith("key_"):
+    if name.startswith("key_") or name in ("reason", "prefix", "record_id"):
         return text
-    times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before"), _time)
+    times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before", "since"), _time)
     flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
-    numbers = dict.fromkeys(("batch", "batch_before", "hours", "sample"), int)
-    return {**times, **flags, **numbers, "table": str, "days": _days}[name](text)
+    numbers = dict.fromkeys(("batch", "batch_before", "hours", "sample", "prefix_length"), int)
+    others = {
+        "table": str,
+        "days": _days,
+        **dict.fromkeys(("since_day", "first_day", "last_day"), date.fromisoformat),
+    }
+    return {**times, **flags, **numbers, **others}[name](text)
 
 
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
+FEED = {"_commit_version": "BIGINT"}
 READERS = {
     "STRING": str,
     "INT": int,
     "BIGINT": int,
     "TIMESTAMP": _time,
     "DATE": date.fromisoformat,
+    "BOOLEAN": lambda text: text == "true",
+    "ARRAY<STRING>": lambda text: text.split(", "),
 }
 
 
@@ -134,10 +143,12 @@ def _days(text: str) -> list[date]:
 def _types(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
     made, of_all = view_tables(view), tables.of(load("engagement"))
-    declared = (made.buckets, made.hours, made.gold, of_all.bronze, of_all.events, of_all.batches)
+    tables_ = ("bronze", "quarantine", "events", "replays", "batches")
+    declared = (made.buckets, made.hours, made.gold, *(getattr(of_all, n) for n in tables_))
     events = {name: type_.upper() for name, type_ in view.event_schema.items()}
     columns = {column.name: column.type for table in declared for column in table.columns}
-    return {**columns, **events, "__action": "STRING"}
+    others = {"__action": "STRING", "replayed": "BOOLEAN", **FEED}
+    return {**columns, **events, **others}
 
 
 def _frame(spark: SparkSession, table: TextTable, view: FeatureView) -> DataFrame:

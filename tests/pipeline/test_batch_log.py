@@ -6,7 +6,7 @@ import os
 import pty
 import sys
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -113,8 +113,8 @@ def test_the_newest_append_says_how_far_it_tells(
     lake = lakes.new()
     lake.feed([(None, "a", "g", "view", at("10:00"))])
     batch_log.record(lake.lake)
-    by_rows = batch_log._recorded(lake.lake, batch_log.of_pipeline(lake.lake))
-    monkeypatch.setattr(batch_log, "_recorded", lambda *_: pytest.fail("a query was made"))
+    by_rows = batch_log.recorded_since(lake.lake, date.min)
+    monkeypatch.setattr(batch_log, "recorded_since", lambda *_: pytest.fail("a query was made"))
     assert batch_log.recorded(lake.lake) == by_rows
     assert max(by_rows.values()) > 0
 

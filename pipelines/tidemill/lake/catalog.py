@@ -29,7 +29,7 @@ from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import checksum, ledger, metadata
 from tidemill.lake.commits.checksum import Detail
 from tidemill.lake.commits.ledger import RECENT, Commit
-from tidemill.lake.commits.metadata import Metadata
+from tidemill.lake.commits.metadata import DataFile, Metadata
 from tidemill.lake.relations import Answer, Relation, RowReader, SparkReader
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, PipelineTables, Table
@@ -132,9 +132,16 @@ class Lake:
     def rows(self, table: str) -> int:
         """Return how many rows a table has, in a folder without a query where the log's statistics
         tell it."""
-        root = self.place.folder
-        counted = metadata.rows_of_folder(root / table) if root else None
-        return self.spark.table(table).count() if counted is None else counted
+        counts = [file.rows for file in self.files(table)] if self.place.folder else [None]
+        if None in counts:
+            return self.spark.table(table).count()
+        return sum(count for count in counts if count is not None)
+
+    def files(self, table: str) -> list[DataFile]:
+        """Return the living files of a table, in a folder without a query."""
+        if (root := self.place.folder) is not None:
+            return metadata.files_of_folder(root / table)
+        return [DataFile(path) for path in self.spark.table(table).inputFiles()]
 
     def names(self) -> list[str]:
         """Return the names of the lake's tables, in a catalog of views too."""
@@ -174,7 +181,10 @@ class Lake:
         return [*self.tables.required, *self.known(self.tables.optional)]
 
     def known(self, wanted: Iterable[Table]) -> list[Table]:
-        """Return those of the tables that the session's catalog knows."""
+        """Return those of the tables that the session's catalog knows; of a lake that is read
+        without one, those that it has."""
+        if self.reader is not None:
+            return [table for table in wanted if self.has(table.name)]
         return [table for table in wanted if self.spark.catalog.tableExists(table.name)]
 
     def has(self, table: str) -> bool:

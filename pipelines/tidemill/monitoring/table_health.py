@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits.metadata import DataFile
 from tidemill.lake.tables import Table
 
 SMALL = 16 * 1024 * 1024  # bytes
@@ -34,14 +34,11 @@ def _health(lake: Lake, table: Table) -> dict[str, Any]:
         return {**health, "small_files": None, "log_files": None, "log_bytes": None}
     folder = root / table.name
     log = [path.stat().st_size for path in (folder / "_delta_log").glob("*.*")]
-    small = small_files(folder, lake.spark.table(table.name).inputFiles())
+    small = _small_files(lake.files(table.name))
     return {**health, "small_files": small, "log_files": len(log), "log_bytes": sum(log)}
 
 
-def small_files(folder: Path, living: Iterable[str]) -> int:
-    """Count the small files that stand beside another one, of those that live: their names are
-    unique in a table, whatever their folders are quoted like."""
-    by_name = {path.name: path for path in folder.rglob("*.parquet")}
-    files = (by_name.get(name.rpartition("/")[2]) for name in living)
-    small = Counter(file.parent for file in files if file and file.stat().st_size < SMALL)
-    return sum(number for number in small.values() if number > 1)
+def _small_files(living: Iterable[DataFile]) -> int:
+    """Count the small files that stand beside another one in their folder."""
+    folders = (f.path.rpartition("/")[0] for f in living if f.bytes is not None and f.bytes < SMALL)
+    return sum(number for number in Counter(folders).values() if number > 1)

@@ -10,7 +10,7 @@ tell it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,6 +22,7 @@ from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import writer
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.statements import statement
 
 RECENT = timedelta(days=2)
 
@@ -39,8 +40,8 @@ def recorded(lake: Lake) -> dict[str, int]:
         return dict.fromkeys(flow(lake).told_by, -1)
     if (said := _said(lake)) is not None:
         return said
-    versions = _recorded(lake, recent(lake))
-    return versions if min(versions.values()) >= 0 else _recorded(lake, of_pipeline(lake))
+    versions = recorded_since(lake, _first_recent())
+    return versions if min(versions.values()) >= 0 else recorded_since(lake, date.min)
 
 
 def _said(lake: Lake) -> dict[str, int] | None:
@@ -63,15 +64,19 @@ def of_pipeline(lake: Lake) -> DataFrame:
 
 def recent(lake: Lake) -> DataFrame:
     """Return the pipeline's rows of the last days: few files, however old the lake is."""
-    first = datetime.now(timezone.utc).date() - RECENT
-    return of_pipeline(lake).where(F.col("date") >= F.lit(first))
+    return of_pipeline(lake).where(F.col("date") >= F.lit(_first_recent()))
 
 
-def _recorded(lake: Lake, ours: DataFrame) -> dict[str, int]:
-    tells = flow(lake)
+def _first_recent() -> date:
+    return datetime.now(timezone.utc).date() - RECENT
+
+
+def recorded_since(lake: Lake, first: date) -> dict[str, int]:
+    """Return, by table, the newest version of which a row of that day or later tells."""
+    tells, pipeline = flow(lake), lake.pipeline
     versions = dict.fromkeys(tells.told_by, -1)
-    newest = ours.groupBy("query", "view").agg(F.max("version").alias("version")).collect()
-    for row in newest:
+    text = statement("newest_batches", pipeline.views[0], source=pipeline.pipeline)
+    for row in lake.ask(text, {"since_day": first}).rows:
         name = tells.table(row["query"], row["view"])
         if name in versions:
             versions[name] = max(versions[name], row["version"])

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import UsageError
 from tidemill.lake.catalog import Lake
-from tidemill.lake.times import at, of_epoch
+from tidemill.lake.relations import Record
+from tidemill.lake.statements import statement
+from tidemill.lake.times import at
 from tidemill.pipeline.silver import replays
 
-NEWEST = 20
 EXPORTED = 10_000  # records
 
 
@@ -40,49 +41,62 @@ def refused(lake: Lake, since: datetime | None = None, reason: str | None = None
 def listed(lake: Lake, since: datetime | None, reason: str | None) -> dict[str, Any]:
     """Return the reasons, each with how many records it refused, how many of them are open, and the
     newest; and the newest open records."""
-    rows = refused(lake, since, reason)
-    counts = (
-        F.count("*").alias("records"),
-        F.count_if(~F.col("replayed")).alias("open"),
-        F.count_if("replayed").alias("replayed"),
-    )
-    total = rows.agg(*counts).collect()[0]
-    by_reason = rows.withColumn("reason", F.explode("reasons")).groupBy("reason")
-    newest = F.max(F.unix_seconds("ingested_at")).alias("newest")
-    example = F.min("record_id").alias("example")
-    reasons = by_reason.agg(*counts, newest, example).orderBy(F.desc("records"), "reason").collect()
-    still = rows.where(~F.col("replayed")).orderBy(F.desc("ingested_at"), "record_id")
-    columns = ("record_id", "reasons", F.unix_seconds("ingested_at").alias("ingested_at"))
+    (totals,) = _asked(lake, "refused_totals", since, reason)
     return {
         "pipeline": lake.pipeline.pipeline,
-        **total.asDict(),
-        "reasons": [_timed(row.asDict(), "newest") for row in reasons],
-        "newest": [
-            _timed(row.asDict(), "ingested_at")
-            for row in still.select(*columns).limit(NEWEST).collect()
-        ],
+        **totals,
+        "reasons": _asked(lake, "refused_by_reason", since, reason),
+        "newest": _asked(lake, "refused_newest", since, reason),
     }
 
 
 def shown(lake: Lake, record_id: str) -> dict[str, Any]:
     """Return a refused record whole: payload, position, reasons, batch, and whether a repaired one
     was landed, under which id."""
-    times = {name: F.unix_seconds(name) for name in ("source_ts", "ingested_at")}
-    rows = refused(lake).where(F.col("record_id") == record_id).withColumns(times).collect()
+    rows = _asked(lake, "refused_record", record_id=record_id)
     if not rows:
         raise UsageError(
             "is not in quarantine",
             where=record_id,
             expected=f"a record_id of `tidemill quarantine list {lake.pipeline.pipeline}`",
         )
-    record = _timed(rows[0].asDict(), *times)
-    record.pop("ingest_date")
+    record = {name: value for name, value in rows[0].items() if name != "ingest_date"}
     return {**record, "replay_id": replays.PREFIX + record_id if record["replayed"] else None}
 
 
-def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return a row with its times, which came as seconds, in UTC: a session's zone says nothing."""
-    return {**row, **{name: of_epoch(row[name]) for name in names}}
+def _asked(
+    lake: Lake,
+    name: str,
+    since: datetime | None = None,
+    reason: str | None = None,
+    **values: object,
+) -> list[Record]:
+    """Return what a statement yields of refused records; of those since a time, or with a reason,
+    where given."""
+    clauses, view = ["records"], lake.pipeline.views[0]
+    if lake.has(lake.tables.replays.name):
+        text = statement("replayed_days", view, source=lake.pipeline.pipeline)
+        (days,) = lake.ask(text, {}).rows
+        if days["first_day"] is not None:
+            clauses.append("replayed")
+            values |= days
+    if since is not None:
+        clauses.append("since")
+        values["since"] = since
+    if reason is not None:
+        clauses.append("reason")
+        values |= {"reason": reason, "prefix": f"{reason}:", "prefix_length": len(reason) + 1}
+    refused_ = statement("refused_records", view, clauses, source=lake.pipeline.pipeline)
+    text = f"WITH refused AS (\n{refused_}\n)\n{statement(name, view)}"
+    return [_in_seconds(row) for row in lake.ask(text, values).rows]
+
+
+def _in_seconds(row: Record) -> Record:
+    """Return a row with its times in whole seconds, as commands print them."""
+    return {
+        name: value.replace(microsecond=0) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }
 
 
 def export(lake: Lake, path: Path, since: datetime | None, reason: str | None) -> int:

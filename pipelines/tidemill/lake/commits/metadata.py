@@ -41,13 +41,23 @@ def of_folder(table: Path) -> Metadata:
     return Metadata.of(opened.schema().to_json(), opened.metadata().configuration)
 
 
-def rows_of_folder(table: Path) -> int | None:
-    """Return how many rows the statistics in a log count, by `deltalake`; None where a file has
-    none."""
+@dataclass(frozen=True)
+class DataFile:
+    """A living file of a table: its path as the log or the session names it, encoded or not; its
+    bytes and rows, None where nobody tells."""
+
+    path: str
+    bytes: int | None = None
+    rows: int | None = None
+
+
+def files_of_folder(table: Path) -> list[DataFile]:
+    """Return the files that a log names, with what it says of them, by `deltalake`."""
     from deltalake import DeltaTable
 
-    counts = DeltaTable(str(table)).get_add_actions(flatten=True)["num_records"].to_pylist()
-    return None if None in counts else sum(counts)
+    added = DeltaTable(str(table)).get_add_actions(flatten=True)
+    said = (added[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
+    return [DataFile(*each) for each in zip(*said, strict=True)]
 
 
 def of_session(spark: SparkSession, table: str) -> Metadata:

@@ -12,12 +12,10 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from tidemill.config.settings import EPOCH, Clock, iso
-from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
+from tidemill.lake.statements import statement
 from tidemill.monitoring import table_health
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import lateness
@@ -52,10 +50,10 @@ def report(lake: Lake, clock: Clock, days: int) -> Numbers:
 def _rows(lake: Lake, since: datetime) -> list[Row]:
     """Return the rows of `tidemill_batches`, and those it does not hold yet, oldest first."""
     names = [column.name for column in lake.tables.batches.columns]
-    kept = lake.spark.table(lake.tables.batches.name).where(
-        (F.col("pipeline") == lake.pipeline.pipeline) & (F.col("committed_at") >= times.at(since))
-    )
-    rows: list[Row] = [{**dict.fromkeys(names), **r.asDict()} for r in times.collect(kept)]
+    pipeline = lake.pipeline
+    text = statement("batches_since", pipeline.views[0], source=pipeline.pipeline)
+    kept = lake.ask(text, {"since": since})
+    rows: list[Row] = [{**dict.fromkeys(names), **row} for row in kept.rows]
     beyond: list[BatchRow] = batch_log.since(lake, batch_log.recorded(lake))
     rows += [batch_log.as_row(lake, row) for row in beyond]
     return sorted(

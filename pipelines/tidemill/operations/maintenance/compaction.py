@@ -94,7 +94,7 @@ def _clustered_files(lake: Lake, table: Table) -> int:
 
 
 def _file_count(lake: Lake, table: Table) -> int:
-    return len(lake.spark.table(table.name).inputFiles())
+    return len(lake.files(table.name))
 
 
 def _optimized(lake: Lake, sql: str) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 
-from pyspark.sql import functions as F
-
 from tidemill.config.settings import iso
 from tidemill.features import FeatureView
 from tidemill.features.windows import duration
@@ -73,7 +71,8 @@ def expire_arrivals(lake: Lake, view: FeatureView) -> Iterator[Step]:
     table, batch = lake.tables.of(view).arrivals, lake.gold_state(view).batch
     if lake.pipeline.engine != "stateful" or batch < 0:
         return
-    rows = lake.spark.table(table.name).where(F.col("batch") < batch).count()
+    counted = lake.ask(f"SELECT count(*) AS rows FROM {table.name} WHERE batch < {batch}", {})
+    rows = counted.rows[0]["rows"]
 
     def run() -> str:
         ledger_fields = {
@@ -93,7 +92,10 @@ def empty(lake: Lake, view: FeatureView, as_of: datetime) -> Iterator[Step]:
     """Yield the step that removes rows of gold that have been empty for longer than they are
     kept."""
     before = as_of - duration(view.keep_empty)
-    rows = ask(lake.spark, statement("emptied", view), {"before": before}).count()
+    counted = lake.ask(
+        f"SELECT count(*) AS rows FROM (\n{statement('emptied', view)})", {"before": before}
+    )
+    rows = counted.rows[0]["rows"]
 
     def run() -> str:
         removed = empty_rows.remove_empty(lake, view, before)

@@ -50,7 +50,7 @@ def hours_state(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hou
     """Return what the hours hold, from their ledger; `buckets` are the bucket table's newest
     commits."""
     name = lake.tables.of(view).hours.name
-    if not lake.spark.catalog.tableExists(name):
+    if not lake.has(name):
         return Hours(-1, 0, -1)
     commits = lake.commits(name)
     newest = ledger.newest_append(lake, name, lake.generation, commits)
