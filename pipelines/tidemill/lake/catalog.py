@@ -27,9 +27,8 @@ from tidemill.features import FeatureView
 from tidemill.lake import tables
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import checksum, ledger, metadata
-from tidemill.lake.commits.checksum import Detail
 from tidemill.lake.commits.ledger import RECENT, Commit
-from tidemill.lake.commits.metadata import DataFile, Metadata
+from tidemill.lake.commits.metadata import DataFile, Detail, Metadata
 from tidemill.lake.relations import Answer, Relation, RowReader, SparkReader
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, PipelineTables, Table
@@ -109,11 +108,11 @@ class Lake:
 
     def detail(self, table: str) -> Detail:
         """Return Delta's id of a table, its files and their bytes, as it stands; in a folder
-        without a query where the log tells it."""
-        log = self._log(table)
-        said = checksum.detail(log, ledger.newest_version(log)) if log else None
-        if said is not None:
-            return said
+        without a query."""
+        if (root := self.place.folder) is not None:
+            log = root / table / "_delta_log"
+            said = checksum.detail(log, ledger.newest_version(log))
+            return said or metadata.detail_of_folder(root / table)
         row = self.spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
         return Detail(row["id"], row["numFiles"], row["sizeInBytes"])
 

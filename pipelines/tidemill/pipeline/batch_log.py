@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemill.config.settings import EPOCH
 from tidemill.lake import batches
 from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
@@ -41,7 +42,7 @@ def recorded(lake: Lake) -> dict[str, int]:
     if (said := _said(lake)) is not None:
         return said
     versions = recorded_since(lake, _first_recent())
-    return versions if min(versions.values()) >= 0 else recorded_since(lake, date.min)
+    return versions if min(versions.values()) >= 0 else recorded_since(lake, EPOCH.date())
 
 
 def _said(lake: Lake) -> dict[str, int] | None:

@@ -9,21 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidemill.lake.commits.metadata import Metadata
-
-
-@dataclass(frozen=True)
-class Detail:
-    """What DESCRIBE DETAIL says of a table: Delta's id of it (a table that is made again has
-    another), its living files, their bytes."""
-
-    id: str
-    files: int
-    bytes: int
+from tidemill.lake.commits.metadata import Detail, Metadata
 
 
 def detail(log: Path, version: int) -> Detail | None:

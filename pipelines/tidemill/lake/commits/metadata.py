@@ -1,4 +1,4 @@
-"""A table's columns and properties, as its newest version has them.
+"""What a table is, as its newest version has it: columns, properties, files.
 
 a folder     Delta's checksum of that version, else the log as `deltalake` reads it; no Spark
 a catalog    the session's queries
@@ -42,6 +42,16 @@ def of_folder(table: Path) -> Metadata:
 
 
 @dataclass(frozen=True)
+class Detail:
+    """What DESCRIBE DETAIL says of a table: Delta's id of it (a table that is made again has
+    another), its living files, their bytes."""
+
+    id: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class DataFile:
     """A living file of a table: its path as the log or the session names it, encoded or not; its
     bytes and rows, None where nobody tells."""
@@ -58,6 +68,15 @@ def files_of_folder(table: Path) -> list[DataFile]:
     added = DeltaTable(str(table)).get_add_actions(flatten=True)
     said = (added[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
     return [DataFile(*each) for each in zip(*said, strict=True)]
+
+
+def detail_of_folder(table: Path) -> Detail:
+    """Return what DESCRIBE DETAIL would say, by `deltalake`."""
+    from deltalake import DeltaTable
+
+    files = files_of_folder(table)
+    total = sum(file.bytes or 0 for file in files)
+    return Detail(str(DeltaTable(str(table)).metadata().id), len(files), total)
 
 
 def of_session(spark: SparkSession, table: str) -> Metadata:
