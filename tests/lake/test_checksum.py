@@ -8,7 +8,7 @@ from deltalake import write_deltalake
 
 from lakes import Lakes, TestLake, at
 from tidemill.lake.commits import checksum
-from tidemill.lake.commits.checksum import Detail
+from tidemill.lake.commits.metadata import Detail
 
 
 def _by_query(lake: TestLake, table: str) -> Detail:

@@ -54,11 +54,8 @@ MACROS = (
 )
 # What a table's protocol may ask of who reads it; others hide rows, or name columns otherwise.
 _READABLE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-OF_FEED = {
-    "_change_type": "string",
-    "_commit_version": "bigint",
-    "_commit_timestamp": "timestamp",
-}  # columns of a change data feed, behind the table's
+# Of a change data feed, behind the table's; `deltalake` has another _commit_timestamp than Spark.
+OF_FEED = {"_change_type": "string", "_commit_version": "bigint"}
 _NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 

@@ -95,6 +95,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.DateDiff: time_functions.days_between,
     exp.DPipe: texts.of_texts,
     exp.Concat: texts.concat,
+    exp.ConcatWs: texts.joined,
     exp.Upper: texts.ascii("upper"),
     exp.Lower: texts.ascii("lower"),
     exp.Length: texts.length,

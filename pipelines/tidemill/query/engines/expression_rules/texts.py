@@ -35,6 +35,15 @@ def concat(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     return exp.Paren(this=joined), "string"
 
 
+def joined(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return texts with another between them, those that are null left out."""
+    separator = node.expressions[0]
+    if not (isinstance(separator, exp.Literal) and separator.is_string):
+        raise refuse("concat_ws by what a column says")
+    of_texts(node, types)
+    return call("concat_ws", *node.expressions), "string"
+
+
 def ascii(name: str) -> Rule:
     """Return the rule of upper and lower: beyond ASCII they are Spark's."""
 
