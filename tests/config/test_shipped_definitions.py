@@ -21,10 +21,14 @@ from tidemill.config.settings import Clock, Place
 from tidemill.errors import DefinitionError
 from tidemill.features import FeatureView, contains
 from tidemill.lake.open import open_for_writing
+from tidemill.lake.relations import SparkReader
 from tidemill.operations import reconcile
 from tidemill.pipeline.connection import Opening, source_of
 from tidemill.pipeline.silver import validation
 from tidemill.pipeline.steps import clean_step, feature_step
+from tidemill.query import explain
+from tidemill.query.engines.folder_reader import FolderReader
+from tidemill.query.json_values import json_of
 from tidemill.sources.generator.mix import Mix
 from tidemill.sources.generator.source import Generator
 
@@ -157,6 +161,28 @@ def test_every_feature_is_what_brute_force_says(
         told |= check(lake, oracle, payloads)
     assert reconcile.reconcile(lake.lake, lake.view).different == 0
     assert told == set(oracle.nothing()), "a feature that is empty for every key tests nothing"
+    check_both_engines(lake)
+
+
+def check_both_engines(lake: Shipped) -> None:
+    """What DuckDB says of the lake is what Spark says, where it answers at all."""
+    root, view = lake.lake.place.folder, lake.view
+    assert root is not None
+    said: list[str] = []
+    of_spark = SparkReader(lambda: lake.lake.spark)
+    reading = replace(lake.lake, reader=FolderReader(root, "auto", of_spark, said.append, "here"))
+    for key in [*sorted(lake.gold())[:3], tuple("nobody" for _ in view.keys)]:
+        asked = explain.asked(view, list(key))
+        as_of = lake.lake.gold_state(view).as_of
+        for at in (None, as_of and as_of - timedelta(minutes=1)):
+            mine, theirs = (explain.explain(one, asked, at) for one in (reading, lake.lake))
+            assert json_of(mine) == json_of(theirs)
+    mine, theirs = (reconcile.reconcile(one, view) for one in (reading, lake.lake))
+    assert replace(mine, engine="spark") == theirs
+    assert bool(said) == (mine.engine == "spark") == (view.name in LEFT_TO_SPARK), said
+
+
+LEFT_TO_SPARK = {"card_fraud", "device_stats", "product_signals"}  # sketches, mostly
 
 
 def check(lake: Shipped, oracle: Oracle, payloads: list[str]) -> set[str]:

@@ -141,7 +141,7 @@ def test_from_events_and_the_way_to_mend(small: Small, tmp_path: Path, spark: Sp
     words = ("reconcile", "engagement", "--root", root, "--json")
     sound = {"view": "engagement", "as_of": "2026-11-21T11:31:00Z", "batch": 0, "keys": 3}
     clean = call(*words, "--from", "events")
-    told = {**sound, "gold_version": 1, "different": 0, "from": "events"}
+    told = {**sound, "gold_version": 1, "different": 0, "engine": "duckdb", "from": "events"}
     assert (clean.code, clean.json) == (0, told)
     lose_buckets(reading(spark, root), "p2")
     again = ("--mode", "recompute", "--as-of", "2026-11-21T11:32")

@@ -9,6 +9,8 @@ from tidemill.query.engines.expression_rules.rule import Types, call, cast, refu
 from tidemill.query.engines.expression_rules.time_functions import time_literal
 from tidemill.query.engines.spark_types import family
 
+_EMPTY = {"array<string>": "VARCHAR[]", "array<bigint>": "BIGINT[]", "array<double>": "DOUBLE[]"}
+
 
 def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return the value as another type."""
@@ -34,6 +36,8 @@ def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     }
     if to == "decimal(38, 0)" and family(of) == "whole":
         return cast(node.this, "DECIMAL(38, 0)"), WIDE
+    if of == "array<void>" and to in _EMPTY:
+        return cast(node.this, _EMPTY[to]), to
     nulls = {"bigint": "BIGINT", "timestamp": "TIMESTAMPTZ", "string": "VARCHAR", "date": "DATE"}
     of_json = isinstance(node.this, exp.Anonymous) and node.this.name == "json_extract_string"
     if of_json and to == "bigint":
