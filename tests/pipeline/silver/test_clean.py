@@ -65,7 +65,7 @@ def test_events_without_an_id_are_never_duplicates(lakes: Lakes) -> None:
 def test_events_without_an_id_are_spread_over_the_tasks(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one time all of them: neither the join nor the window brings them into one task."""
+    """Of one time all of them: they stay in the tasks that they came in."""
     lake = lakes.new()
     lake.clean([event(None), event("a")], batch=0)
     plans: list[str] = []
@@ -85,7 +85,7 @@ def test_events_without_an_id_are_spread_over_the_tasks(
         rows = lake.bronze(event(None) for _ in range(400)).repartition(3)
         clean_step.clean_batch(rows, 1, lake=lake.lake)
     (sizes,) = map(json.loads, plans)
-    assert len(sizes) == 4 and max(sizes) < 200, sizes
+    assert len(sizes) == 3 and max(sizes) < 200, sizes
 
 
 def test_a_refused_event_makes_no_duplicate(lakes: Lakes) -> None:

@@ -136,6 +136,7 @@ def _events(pipeline: PipelineDefinition) -> Table:
         ("event_hour",),
         (view.event_time, "batch"),
         {**LEDGER_RETENTION, ALLOWED: json.dumps(pipeline.allowed_values())},
+        sorted_by=view.event_time,
     )
 
 

@@ -17,18 +17,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from tidemill.errors import LedgerError
-from tidemill.lake import times
 from tidemill.lake.append import Appended, append, digest, digest_of_all, other_rows
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.tables import Table
-from tidemill.lake.times import of_epoch
-from tidemill.pipeline.silver import lateness, replays, validation
+from tidemill.pipeline.silver import duplicates, lateness, replays, validation
 from tidemill.pipeline.silver.frame_cache import cached
 
 log = logging.getLogger(__name__)
@@ -58,27 +56,30 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
         read = _read(judged, batch_id, lake)
         if not read.records:
             return Cleaned(0, 0, 0, 0)
-        with cached(_valid(judged, read.hours, batch_id, lake)) as valid:
-            return _write_clean(judged, valid, read, batch_id, lake, started)
+        valid = _valid(judged, batch_id, lake)
+        with duplicates.flagged(valid, read.records, read.minutes, batch_id, lake) as flagged:
+            return _write_clean(judged, flagged, read, batch_id, lake, started)
 
 
 def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
-    """Return the judged rows without what only quarantine keeps, where a row is not refused."""
+    """Return the judged rows without what only quarantine keeps, where a row is not refused, and
+    their place, which tells rows apart that are the same."""
     kept = lake.tables.events.column_names
     only = [c.name for c in lake.tables.bronze.columns if c.name not in kept]
     refused = F.size("reasons") > 0
-    return judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
+    slim = judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
+    return slim.withColumn(duplicates.PLACE, F.monotonically_increasing_id())
 
 
 def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
     """Return what the batch holds: a row for each combination of reasons, which are few."""
     valid = (F.size("reasons") == 0) & F.col(validation.EVENT_ID).isNotNull()
-    hour = F.when(valid, _hour(lake.pipeline.events.event_time))
+    minute = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 60)
     with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
     by_reasons = with_batch.groupBy("reasons").agg(
         F.count("*").alias("records"),
         digest(lake.tables.quarantine, "size(reasons) > 0").alias("digest"),
-        F.collect_set(F.unix_seconds(hour)).alias("hours"),
+        F.collect_set(F.when(valid, minute)).alias("minutes"),
     )
     return _Read.of(by_reasons.coalesce(1).collect())
 
@@ -86,14 +87,14 @@ def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
 @dataclass(frozen=True)
 class _Read:
     """A batch of records as judged: how many, those refused with their digest, by reason, and the
-    event hours, in seconds since 1970, in which an event of the batch may have been accepted
+    event times, in whole minutes since 1970, at which an event of the batch may have been accepted
     before."""
 
     records: int
     refused: int
     by_reason: Mapping[str, int]
     digest: str
-    hours: list[int]
+    minutes: list[int]
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> _Read:
@@ -107,40 +108,18 @@ class _Read:
             sum(row["records"] for row in refused),
             dict(sorted(by_reason.items())),
             digest_of_all(row["digest"] for row in refused),
-            sorted({hour for row in rows for hour in row["hours"]}),
+            sorted({minute for row in rows for minute in row["minutes"]}),
         )
 
 
-def _hour(event_time: str) -> Column:
-    return F.timestamp_seconds(F.floor(F.unix_seconds(event_time) / 3600) * 3600)
-
-
-def _valid(judged: DataFrame, hours: list[int], batch_id: int, lake: Lake) -> DataFrame:
-    """Return the batch's valid events in the events table's columns, and `duplicate`, a flag."""
-    table, event_time = lake.tables.events, lake.pipeline.events.event_time
-    has_id = F.col(validation.EVENT_ID).isNotNull()
-    # An event without an id is like no other: by its record_id it is alone in its place. By null
-    # and a time that many share, one task would sort all of them.
-    identity = [validation.EVENT_ID, event_time, "__alone"]
-    order = Window.partitionBy(*identity).orderBy("record_id")
-    within = [times.at(of_epoch(hour)) for hour in hours]
-    accepted_before = (
-        lake.spark.table(table.name)
-        .where(F.col("event_hour").isin(within) & (F.col("batch") != batch_id) & has_id)
-        .withColumn("__alone", F.lit(""))
-        .select(*identity, F.lit(True).alias("_before"))
-        .distinct()  # an earlier version could accept one event several times
-    )
-    repeated = F.col("_before").isNotNull() | (F.row_number().over(order) > 1)
+def _valid(judged: DataFrame, batch_id: int, lake: Lake) -> DataFrame:
+    """Return the batch's valid events in the events table's columns, and their place."""
+    hour = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 3600) * 3600
     return (
         judged.where(F.size("reasons") == 0)
         .withColumn("batch", F.lit(batch_id).cast("bigint"))
-        .withColumn("event_hour", _hour(event_time))
-        .select(*table.column_names)
-        .withColumn("__alone", F.when(has_id, F.lit("")).otherwise(F.col("record_id")))
-        .join(accepted_before, identity, "left")
-        .withColumn("duplicate", has_id & repeated)
-        .select(*table.column_names, "duplicate")
+        .withColumn("event_hour", F.timestamp_seconds(hour))
+        .select(*lake.tables.events.column_names, duplicates.PLACE)
     )
 
 

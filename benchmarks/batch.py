@@ -1,0 +1,192 @@
+"""What clean costs: a small batch beside much history, and a large batch, beside Spark's bare work.
+
+    look-up    2,000 records, 5 % of them late by up to a day: on an empty lake, and where that day
+               has millions of events; each with repeats of its own and of before
+    large      one batch of millions: beside the bare parse and write of the same records
+
+Counts are checked against what was made before any time counts. `--write` puts the tables into
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+from measuring import machine, say, spread, temporary, write
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.config.pipeline_file import load
+from tidemill.config.settings import Place
+from tidemill.lake.catalog import Lake
+from tidemill.lake.open import open_for_writing
+from tidemill.lake.session.session import local_session
+from tidemill.pipeline.silver.clean import Cleaned, clean
+
+DAY = 86_400
+END = int(datetime(2026, 11, 21, 12, tzinfo=timezone.utc).timestamp())
+SMALL, LATE, REPEATED = (
+    2_000,
+    20,
+    50,
+)  # records; one in so many is late by up to a day, or comes again
+PAYLOAD = """to_json(named_struct('event_id', id, 'profile_id', concat('profile-', who),
+    'gti', concat('title-', who % 500), 'event_type',
+    element_at(array('view', 'select', 'highlight'), CAST(who % 3 + 1 AS INT)),
+    'event_timestamp', date_format(at, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")))"""
+
+
+def records(spark: SparkSession, batch: int, count: int, keys: int) -> DataFrame:
+    """Return records as bronze has them: the newest minute's events, some late, some repeated."""
+    now, number = END + 60 * batch, F.col("number")
+    late = number % LATE == 0
+    seconds = F.when(late, F.pmod(F.xxhash64(number, F.lit(batch)), F.lit(DAY))).otherwise(
+        number % 60
+    )
+    first = F.when(number % REPEATED == 1, number - 1).otherwise(number)  # the one before, again
+    return (
+        spark.range(count)
+        .select(F.col("id").alias("number"))
+        .select(first.alias("number"))
+        .select(
+            F.md5(F.concat_ws("-", F.lit(batch), "number")).alias("id"),
+            F.pmod(F.xxhash64("number"), F.lit(keys)).alias("who"),
+            F.timestamp_millis((F.lit(now) - seconds) * 1000 + number % 997).alias("at"),
+            F.monotonically_increasing_id().alias("place"),
+        )
+        .select(
+            F.format_string("r-%08d-%012d", F.lit(batch), "place").alias("record_id"),
+            F.expr(PAYLOAD).alias("raw_payload"),
+            F.lit("t").alias("topic"),
+            F.lit(0).alias("partition"),
+            F.col("place").alias("offset"),
+            F.timestamp_seconds(F.lit(now)).alias("source_ts"),
+            F.timestamp_seconds(F.lit(now)).alias("ingested_at"),
+            F.to_date(F.timestamp_seconds(F.lit(now))).alias("ingest_date"),
+        )
+    )
+
+
+def with_history(lake: Lake, events: int) -> None:
+    """Fill the day before with events, in the order in which they came, as upkeep leaves files."""
+    spark = lake.spark
+    after = (F.col("id") * F.lit(DAY * 1_000_000 / events)).cast("bigint")
+    at = F.timestamp_micros(F.lit((END - DAY) * 1_000_000) + after)
+    rows = spark.range(0, events, 1, 24).select(
+        F.concat(F.lit("h"), "id").alias("record_id"),
+        F.md5(F.concat(F.lit("h"), "id")).alias("event_id"),
+        F.concat(F.lit("profile-"), F.col("id") % 1_000_000).alias("profile_id"),
+        F.concat(F.lit("title-"), F.col("id") % 500).alias("gti"),
+        F.lit("view").alias("event_type"),
+        at.alias("event_timestamp"),
+        at.alias("ingested_at"),
+        F.lit(-1).cast("bigint").alias("batch"),
+        F.timestamp_seconds(F.floor(F.unix_seconds(at) / 3600) * 3600).alias("event_hour"),
+    )
+    rows.write.format("delta").mode("append").saveAsTable(lake.tables.events.name)
+
+
+def took(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def small_batches(spark: SparkSession, folder: Path, history: int, repeats: int) -> list[float]:
+    """Return the seconds of small batches, warm, on a lake with so many events in its last day."""
+    lake = open_for_writing(spark, Place(folder), load("engagement"), asked=False)
+    if history:
+        with_history(lake, history)
+    seconds = []
+    for batch in range(1, repeats + 3):
+        path = str(folder.with_name(f"{folder.name}-{batch}"))
+        records(spark, batch, SMALL, 1000).coalesce(1).write.format("delta").save(path)
+        frame = spark.read.format("delta").load(path)
+        results: list[Cleaned] = []
+        spent = took(lambda: results.append(clean(frame, batch, lake=lake)))  # noqa: B023
+        expect(results[0], SMALL)
+        if batch > 2:
+            seconds.append(spent)
+    return seconds
+
+
+def expect(result: Cleaned, count: int) -> None:
+    repeated = count // REPEATED
+    if (result.accepted, result.duplicates) != (count - repeated, repeated):
+        sys.exit(f"{result} of {count} records, {repeated} of them repeated; no times")
+
+
+def large(spark: SparkSession, folder: Path, count: int) -> tuple[float, float]:
+    """Return the seconds of one large batch, and of the bare parse and write of its records."""
+    path = str(folder / "records")
+    records(spark, 0, count, 1_000_000).repartition(4).write.format("delta").save(path)
+    frame = spark.read.format("delta").load(path)
+    lake = open_for_writing(spark, Place(folder / "lake"), load("engagement"), asked=False)
+    results: list[Cleaned] = []
+    spent = took(lambda: results.append(clean(frame, 0, lake=lake)))
+    expect(results[0], count)
+    return spent, took(lambda: bare(frame, folder / "bare"))
+
+
+def bare(frame: DataFrame, folder: Path) -> None:
+    """Parse and write, and nothing else."""
+    texts = ("event_id", "profile_id", "gti", "event_type")
+    schema = ", ".join([*(f"{name} STRING" for name in texts), "event_timestamp TIMESTAMP"])
+    event = F.from_json("raw_payload", schema)
+    rows = frame.select("record_id", event.alias("event"), "ingested_at").select(
+        "record_id", "event.*", "ingested_at", F.lit(0).cast("bigint").alias("batch")
+    )
+    hour = F.timestamp_seconds(F.floor(F.unix_seconds("event_timestamp") / 3600) * 3600)
+    rows = rows.withColumn("event_hour", hour)
+    rows.write.format("delta").partitionBy("event_hour").save(str(folder))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--history", type=int, default=50_000_000, help="events of the last day")
+    options.add_argument("--large", type=int, default=2_000_000, help="records of the large batch")
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    asked = options.parse_args()
+    spark = local_session(driver_memory="4g")
+    with temporary("batch") as folder:
+        empty = small_batches(spark, folder / "empty", 0, asked.repeats)
+        say(f"empty lake: {spread(empty, '{:.2f} s')}")
+        full = small_batches(spark, folder / "full", asked.history, asked.repeats)
+        ratio = statistics.median(full) / statistics.median(empty)
+        say(f"{asked.history:,} events: {spread(full, '{:.2f} s')}, {ratio:.2f}x")
+        clean_s, bare_s = large(spark, folder / "large", asked.large)
+        say(
+            f"{asked.large:,} records: clean {clean_s:.1f} s, bare {bare_s:.1f} s, "
+            f"{clean_s / bare_s:.2f}x"
+        )
+    text = "\n".join(
+        [
+            f"Medians of {asked.repeats}, warm, in one process; the large batch once, cold data.",
+            "",
+            machine(),
+            "",
+            "| clean of | took | to |",
+            "|---|---:|---:|",
+            f"| {SMALL:,} records, 5 % late, an empty lake | {spread(empty, '{:.2f} s')} | |",
+            f"| the same beside {asked.history:,} events of that day | "
+            f"{spread(full, '{:.2f} s')} | {ratio:.2f}x the empty lake |",
+            f"| {asked.large:,} records in one batch | {clean_s:.1f} s | "
+            f"{clean_s / bare_s:.2f}x the bare parse and write, {bare_s:.1f} s |",
+            "",
+        ]
+    )
+    if asked.write:
+        write(text, "batch")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
