@@ -119,7 +119,18 @@ def measure(folder: Path, repeats: int, into_page: bool) -> None:
             *("query", "--file", "trending", "--json", "--engine", "spark"), *lake
         ),
         "`describe engagement`": tidemill("describe", "engagement", "--json", *lake),
+        "`explain engagement p1 t1`": tidemill(
+            "explain", "engagement", "p1", "t1", "--json", *lake
+        ),
         "`reconcile engagement`": tidemill("reconcile", "engagement", "--json", *lake),
+        "the same, `--from events`": tidemill(
+            *("reconcile", "engagement", "--from", "events", "--json"), *lake
+        ),
+        "`quarantine list engagement`": tidemill("quarantine", "list", "engagement", *lake),
+        "`maintain engagement --dry-run`": tidemill("maintain", "engagement", "--dry-run", *lake),
+        "`report engagement`": tidemill(
+            *("report", "engagement", "--output", str(folder / "report.html")), *lake
+        ),
         f"`run --once`, {EVENTS:,} new events": run,
         "`run --once`, nothing new": run,
     }

@@ -15,6 +15,9 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.quality_file import EVENT_ID
 
 _TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?\z"
+# What nearly every event time looks like: Spark casts it as it is.
+_PLAIN_TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z\z"
+_MARK, _BEHIND_MARK = "\ufeff", "substring(raw_payload, 2)"  # of a byte order
 _LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
 VARIANT_TYPES = {
     "string": ("STRING",),
@@ -87,7 +90,7 @@ def parsed(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     Spark's JSON functions take the first value of a text and ignore what follows. Only a text that
     is one single value is still JSON both as `{"r":text}` and as `[text]`, so both are tried.
     """
-    text = "regexp_replace(raw_payload, '^\ufeff', '')"
+    text = f"CASE WHEN startswith(raw_payload, '{_MARK}') THEN {_BEHIND_MARK} ELSE raw_payload END"
     whole = f"""try_parse_json(concat('{{"r":', {text}, '}}'))"""
     single = f"json_array_length(concat('[', {text}, ']')) = 1"
     every = [*fields(pipeline), event_time(pipeline)]
@@ -112,7 +115,10 @@ def _event_time(time: Field) -> str:
     seconds = f"regexp_replace({zoned}, r'^(.{{16}}){zone}', '$1:00$2')"
     microseconds = rf"regexp_replace({seconds}, r'(\.\d{{6}})\d+', '$1')"
     is_written = f"{time.text} RLIKE r'{_TIME}'"
-    written = f"CASE WHEN {is_written} THEN try_cast({microseconds} AS TIMESTAMP) END"
+    written = (
+        f"CASE WHEN {time.text} RLIKE r'{_PLAIN_TIME}' THEN try_cast({time.text} AS TIMESTAMP) "
+        f"WHEN {is_written} THEN try_cast({microseconds} AS TIMESTAMP) END"
+    )
     number = f"CASE WHEN {time.found} = 'BIGINT' THEN variant_get({time.value}, '$', 'bigint') END"
     millis = f"timestamp_millis(least({number}, {_LAST_MILLISECOND}))"
     return f"coalesce({written}, CASE WHEN {number} > 0 THEN {millis} END)"
