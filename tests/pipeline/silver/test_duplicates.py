@@ -59,7 +59,11 @@ def test_only_files_with_times_of_the_batch_are_read(lakes: Lakes) -> None:
         assert len(frame.inputFiles()) == read, times
 
 
-def test_late_and_repeated_events_across_batches(lakes: Lakes) -> None:
+@pytest.mark.parametrize("small", [50_000, 0], ids=["by places", "by a join"])
+def test_late_and_repeated_events_across_batches(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(duplicates, "SMALL", small)
     lake = lakes.new()
     sent = {
         n: payload((f"e{n}", "p", "g", "view", at("08:00") + timedelta(minutes=n)))
@@ -75,8 +79,21 @@ def test_late_and_repeated_events_across_batches(lakes: Lakes) -> None:
     assert (told["duplicates"], told["accepted"]) == (both + 3, len(again) - both)
 
 
-def test_a_record_that_comes_twice_is_kept_once(lakes: Lakes) -> None:
+def test_many_duplicates_are_told_as_a_list(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duplicates, "PLACES", 2)
+    lake = lakes.new()
+    sent = [payload((f"e{n}", "p", "g", "view", at("10:00"))) for n in range(5)]
+    lake.clean([*sent, *sent, *sent[:2]], batch=0)
+    assert lake.ledgers("events")[0]["duplicates"] == 7
+    assert lake.events().count() == 5
+
+
+@pytest.mark.parametrize("small", [50_000, 0], ids=["by places", "by a join"])
+def test_a_record_that_comes_twice_is_kept_once(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
     """The same record, with the same id and place in its source."""
+    monkeypatch.setattr(duplicates, "SMALL", small)
     lake = lakes.new()
     text = payload(("e", "p", "g", "view", at("10:00")))
     rows = lake.bronze([text])

@@ -7,8 +7,9 @@ a catalog    the session's queries
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -17,20 +18,36 @@ from pyspark.sql.types import StructType
 
 @dataclass(frozen=True)
 class Metadata:
-    """`types` are the columns in order, each with its type as Spark writes it plainly, in lower
-    case; `required` those that cannot be null."""
+    """A table's columns and properties; each asked for when it is first read, which in a catalog is
+    a query."""
 
-    types: Mapping[str, str]
-    required: frozenset[str]
-    properties: Mapping[str, str]
+    ask_schema: Callable[[], StructType]
+    ask_properties: Callable[[], Mapping[str, str]]
 
     @classmethod
-    def of(cls, schema: str | StructType, properties: Mapping[str, str]) -> Metadata:
-        """Return what a schema says, Spark's own or as Delta's log writes it."""
-        fields = StructType.fromJson(json.loads(schema)) if isinstance(schema, str) else schema
-        types = {field.name: field.dataType.simpleString().lower() for field in fields}
-        required = frozenset(field.name for field in fields if not field.nullable)
-        return cls(types, required, dict(properties))
+    def of(cls, schema: str, properties: Mapping[str, str]) -> Metadata:
+        """Return what Delta's log says, with the schema as it writes it."""
+        fields = StructType.fromJson(json.loads(schema))
+        return cls(lambda: fields, lambda: properties)
+
+    @cached_property
+    def _fields(self) -> StructType:
+        return self.ask_schema()
+
+    @cached_property
+    def types(self) -> Mapping[str, str]:
+        """The columns in order, each with its type as Spark writes it plainly, in lower case."""
+        return {field.name: field.dataType.simpleString().lower() for field in self._fields}
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The columns that cannot be null."""
+        return frozenset(field.name for field in self._fields if not field.nullable)
+
+    @cached_property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return dict(self.ask_properties())
 
 
 def of_folder(table: Path) -> Metadata:
@@ -80,6 +97,9 @@ def detail_of_folder(table: Path) -> Detail:
 
 
 def of_session(spark: SparkSession, table: str) -> Metadata:
-    """Return what the session's catalog says, by two queries."""
-    rows = spark.sql(f"SHOW TBLPROPERTIES {table}").collect()
-    return Metadata.of(spark.table(table).schema, {row.key: row.value for row in rows})
+    """Return what the session's catalog says, a query for the properties."""
+
+    def properties() -> Mapping[str, str]:
+        return {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+
+    return Metadata(lambda: spark.table(table).schema, properties)

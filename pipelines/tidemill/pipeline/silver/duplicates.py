@@ -29,7 +29,11 @@ PLACE = "__place"  # the column that tells rows apart which are the same
 # A batch is small up to so many records. The duplicates of a small one are told to its plan as
 # places: a condition of many ranges then stands in one query, and not in all that follow.
 SMALL, PLACES = 50_000, 1_000
-RANGES, RANGES_OF_LARGE = 64, 16  # of times, by which the events table is read
+FEW = 500_000  # identities that come twice in a large batch, which a join may broadcast
+# By how many ranges of times the events table is read: a small one, which takes less time than
+# to plan them; by a large batch; else.
+RANGES_OF_FEW, RANGES_OF_LARGE, RANGES = 4, 16, 64
+FEW_EVENTS = 32 * 2**20  # bytes
 
 
 @contextmanager
@@ -43,14 +47,26 @@ def flagged(
     """
     small = records <= SMALL
     most = RANGES if small else RANGES_OF_LARGE
+    if _has_few_events(lake):
+        most = RANGES_OF_FEW
     twice = repeated(valid, minutes, batch_id, lake, most)
     if small:
         yield _flagged(valid, _by_place(valid, _places(twice)))
         return
-    with cached(twice) as identities:
+    with cached(twice.drop("_places")) as identities:
+        # Its size is known once it is there; every task is given what is not large.
+        few = F.broadcast(identities) if identities.count() <= FEW else identities
         on = [name for name in identities.columns if not name.startswith("_")]
         is_other = F.struct("record_id", PLACE) != F.col("_first")
-        yield _flagged(valid.join(identities, on, "left"), F.col("_before") | is_other)
+        yield _flagged(valid.join(few, on, "left"), F.col("_before") | is_other)
+
+
+def _has_few_events(lake: Lake) -> bool:
+    """Return whether the events table is small, which only a folder's log tells without a query."""
+    name = lake.tables.events.name
+    version = lake.newest_version(name)
+    size = None if version is None else lake.size(name, version)
+    return size is not None and size <= FEW_EVENTS
 
 
 def _flagged(events: DataFrame, duplicate: Column) -> DataFrame:
