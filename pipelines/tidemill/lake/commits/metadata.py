@@ -83,8 +83,10 @@ def files_of_folder(table: Path) -> list[DataFile]:
     from deltalake import DeltaTable
 
     added = DeltaTable(str(table)).get_add_actions(flatten=True)
-    said = (added[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
-    return [DataFile(*each) for each in zip(*said, strict=True)]
+    paths, sizes = added["path"].to_pylist(), added["size_bytes"].to_pylist()
+    counted = "num_records" in added.schema.names  # no writer has to
+    counts = added["num_records"].to_pylist() if counted else [None] * len(paths)
+    return [DataFile(*each) for each in zip(paths, sizes, counts, strict=True)]
 
 
 def detail_of_folder(table: Path) -> Detail:
