@@ -2,7 +2,8 @@
 
     generated events ──load──► 25 h of buckets, gold       (a process of its own: the next is cold)
                      ──tick──► append ─► query and diff ─► MERGE       1 cold, some to warm up, more
-                     ──bare──► the same rows by a plain append and a plain MERGE, nothing else
+                     ──bare──► the same rows at the least that Delta takes: an append of the
+                               buckets, an append of new keys, a MERGE that only updates
 
 Two copies of the loaded lake take turns, one refreshed by `recompute`, one by `incremental`. After
 every tick each gold is compared with DuckDB's count of the generated events; only when all are
@@ -74,13 +75,14 @@ class Size:
     even: bool = False
     hot: float = 0.0
     memory: str = "2g"
+    new: float = 0.0  # the share of a tick's events that are of a key which nobody had before
     recompute_ticks: int | None = None  # of those counted; None for all
 
 
 SIZES = {
-    "small": Size(events=50_000, keys=5_000, events_per_tick=500),
-    "medium": Size(events=500_000, keys=50_000, events_per_tick=5_000),
-    "large": Size(events=5_000_000, keys=200_000, events_per_tick=20_000),
+    "small": Size(events=50_000, keys=5_000, events_per_tick=500, new=0.1),
+    "medium": Size(events=500_000, keys=50_000, events_per_tick=5_000, new=0.1),
+    "large": Size(events=5_000_000, keys=200_000, events_per_tick=20_000, new=0.1),
     "huge": Size(
         events=50_000_000,
         keys=1_000_000,
@@ -153,11 +155,17 @@ def _write_batch(folder: Path, size: Size, batch: int, events: int, minute: str)
         load = batch < size.load_batches
         drawn = f"({batch * events} + i) % {size.keys}" if load else f"floor({size.keys} * u1)"
     key = f"CASE WHEN hash({start} + i * 5 + 1, 7) / 2**64 < {size.hot} THEN 0 ELSE {drawn} END"
+    key = key if size.hot else drawn
+    if size.new and batch >= size.load_batches:
+        own = f"{size.keys + (batch - size.load_batches) * events} + i"
+        key = (
+            f"CASE WHEN hash({start} + i * 5 + 2, 7) / 2**64 < {size.new} THEN {own} ELSE {key} END"
+        )
     duckdb.sql(
         f"""
         COPY (
           WITH draws AS (SELECT i, {draws} FROM range({events}) AS numbers(i)),
-          events AS (SELECT *, ({key if size.hot else drawn})::BIGINT AS key FROM draws)
+          events AS (SELECT *, ({key})::BIGINT AS key FROM draws)
           SELECT
             {NAMES},
             make_timestamptz(
@@ -347,21 +355,27 @@ def bucket_reads(
 def bare(
     spark: SparkSession, folder: Path, batch: int, commit: ledger.Commit
 ) -> tuple[float, float]:
-    """Write the tick's rows once more, plainly: yield the seconds of append and of MERGE."""
-    rows, changed = f"{folder}/rows/{batch}", f"{folder}/changed/{batch}"
+    """Write the tick's rows once more, by the cheapest statements that bring them in: return the
+    seconds of the append of buckets, and of what brings gold in: new keys by an append, the others
+    by a MERGE that only updates."""
+    rows, changed, new = (f"{folder}/{name}/{batch}" for name in ("rows", "changed", "new"))
     spark.table(BUCKETS).where(F.col("batch") == batch).write.parquet(rows)
     reader = spark.read.option("readChangeFeed", "true").option("startingVersion", commit.version)
-    after = reader.table(GOLD).where(F.col("_change_type").isin("insert", "update_postimage"))
-    after.select(*spark.table(GOLD).columns).write.parquet(changed)
+    for path, kind in ((new, "insert"), (changed, "update_postimage")):
+        after = reader.table(GOLD).where(F.col("_change_type") == kind)
+        after.select(*spark.table(GOLD).columns).write.parquet(path)
     spark.read.parquet(changed).createOrReplaceTempView("bare_changed")
     started = time.monotonic()
     writer = spark.read.parquet(rows).write.format("delta").mode("append")
     writer.save(f"{folder}/bare_buckets")
     appended = time.monotonic()
+    if any(Path(new).glob("*.parquet")):
+        writer = spark.read.parquet(new).write.format("delta").mode("append")
+        writer.save(f"{folder}/bare_features")
     spark.sql(
         f"MERGE INTO delta.`{folder}/bare_features` AS gold USING bare_changed AS changed "
         "ON gold.profile_id = changed.profile_id AND gold.gti = changed.gti "
-        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        "WHEN MATCHED THEN UPDATE SET *"
     ).collect()
     return appended - started, time.monotonic() - appended
 
@@ -391,7 +405,7 @@ COUNTS = {
 }
 BARE = {
     "bare append of the same rows": "bare_append",
-    "bare MERGE of the same rows": "bare_merge",
+    "bare MERGE of changed keys, append of new ones": "bare_merge",
     "DuckDB, one thread, all features from all events": "duckdb",
 }
 

@@ -24,8 +24,13 @@ def test_the_others_are_those_that_are_made_when_first_needed() -> None:
         "engagement_hours",
         "engagement_replays",
         "tidemill_quality",
+        "tidemill_profiles",
     ]
-    assert [table.name for table in declared.shared] == ["tidemill_batches", "tidemill_quality"]
+    assert [table.name for table in declared.shared] == [
+        "tidemill_batches",
+        "tidemill_quality",
+        "tidemill_profiles",
+    ]
 
 
 def test_the_engine_says_whether_a_lake_has_arrivals() -> None:

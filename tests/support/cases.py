@@ -108,6 +108,7 @@ READERS = {
     "STRING": str,
     "INT": int,
     "BIGINT": int,
+    "DOUBLE": float,
     "TIMESTAMP": _time,
     "DATE": date.fromisoformat,
     "BOOLEAN": lambda text: text == "true",
@@ -122,7 +123,7 @@ def _days(text: str) -> list[date]:
 def types_of(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
     made, of_all = view_tables(view), tables.of(load("engagement"))
-    tables_ = ("bronze", "quarantine", "events", "replays", "batches")
+    tables_ = ("bronze", "quarantine", "events", "replays", "batches", "profiles")
     declared = (made.buckets, made.hours, made.gold, *(getattr(of_all, n) for n in tables_))
     events = {name: type_.upper() for name, type_ in view.event_schema.items()}
     columns = {column.name: column.type for table in declared for column in table.columns}

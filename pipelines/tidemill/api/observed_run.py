@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
+from tidemill.monitoring.profile import kept_profiles
+from tidemill.monitoring.profile.batch_profile import Profiles
 from tidemill.monitoring.prometheus import Exporter
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
@@ -20,17 +23,25 @@ def run(
     once: bool,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    profile: bool = False,
 ) -> dict[str, Any]:
     """Run the pipeline, once over everything that is there or until it is stopped; return the
-    totals. Metrics are served where there is a port."""
+    totals. Metrics are served where there is a port; with `profile` the totals say where the time
+    of each batch went, and the lake keeps it."""
     started, stop = time.monotonic(), runner.Stop()
     name = pipeline.definition.pipeline
     exporter = Exporter(name, pipeline.clock, metrics_port, metrics_host)
     observers: list[Observer] = [exporter, Callback(tell)]
+    profiles = Profiles()
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
-        totals = from_bronze.finished(pipeline, stop, observers)
-        if once:
-            runner.run_once(pipeline, stop, observers, totals)
-        else:
-            runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
-        return totals.summary(pipeline, time.monotonic() - started)
+        with ExitStack() as looking:
+            if profile:
+                looking.enter_context(profiles.of(pipeline))
+            totals = from_bronze.finished(pipeline, stop, observers)
+            if once:
+                runner.run_once(pipeline, stop, observers, totals)
+            else:
+                runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
+        kept_profiles.keep(pipeline.lake, profiles.done)
+        summary = totals.summary(pipeline, time.monotonic() - started)
+        return {**summary, "profile": profiles.told()} if profile else summary

@@ -210,10 +210,13 @@ class Lake:
         *,
         metrics_port: int | None = None,
         metrics_host: str = LOCALHOST,
+        profile: bool = False,
     ) -> Facts:
         """Bring everything that is in the source through to gold; return the totals. `on_batch` is
-        called with what batches did. Needs `write=True`, as all that follows."""
-        return writes.run(self._access, on_batch, metrics_port, metrics_host, once=True)
+        called with what batches did; with `profile` the totals say where the time of each batch
+        went, which `tidemill_profiles` keeps. Needs `write=True`, as all that follows."""
+        served = (metrics_port, metrics_host)
+        return writes.run(self._access, on_batch, *served, once=True, profile=profile)
 
     def run(
         self,
@@ -221,9 +224,12 @@ class Lake:
         *,
         metrics_port: int | None = None,
         metrics_host: str = LOCALHOST,
+        profile: bool = False,
     ) -> Facts:
-        """Run the pipeline until Ctrl-C or SIGTERM, maintained as it says; return the totals."""
-        return writes.run(self._access, on_batch, metrics_port, metrics_host, once=False)
+        """Run the pipeline until Ctrl-C or SIGTERM, maintained as it says; return the totals;
+        `profile` as for `run_once`."""
+        served = (metrics_port, metrics_host)
+        return writes.run(self._access, on_batch, *served, once=False, profile=profile)
 
     def refresh(self, as_of: Moment | None = None) -> list[Facts]:
         """Bring each view's gold to a time, the clock's by default, in one commit each."""

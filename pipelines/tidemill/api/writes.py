@@ -17,12 +17,22 @@ from tidemill.pipeline import connection, on_demand
 from tidemill.pipeline.observer import Tell as OnBatch
 
 
-def run(access: Access, on_batch: OnBatch, port: int | None, host: str, *, once: bool) -> Facts:
+def run(
+    access: Access,
+    on_batch: OnBatch,
+    port: int | None,
+    host: str,
+    *,
+    once: bool,
+    profile: bool = False,
+) -> Facts:
     """Run the pipeline, once or until it is stopped; return the totals."""
     spark, definition = access.holder("run"), access.the_pipeline()
     source = connection.checked_source(access.opening, definition, once=once)
     pipeline = connection.held_pipeline(spark, access.opening, definition, source)
-    return observed_run.run(pipeline, on_batch, once=once, metrics_port=port, metrics_host=host)
+    return observed_run.run(
+        pipeline, on_batch, once=once, metrics_port=port, metrics_host=host, profile=profile
+    )
 
 
 def refresh(access: Access, as_of: Moment | None) -> list[Facts]:

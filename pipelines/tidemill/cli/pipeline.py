@@ -22,7 +22,9 @@ from tidemill.cli.options import (
     on_lake,
     show_logs,
 )
+from tidemill.cli.output import profile_lines
 from tidemill.cli.output.answer import print_each, print_one, showing
+from tidemill.cli.output.display import Show
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import whole_minute
 from tidemill.errors import UsageError
@@ -89,6 +91,9 @@ def run(
     metrics_host: Annotated[
         str, typer.Option(help="The address that --metrics-port listens on.")
     ] = "127.0.0.1",
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Say where each batch's time went, and keep it.")
+    ] = False,
     *,
     options: LakeOptions,
 ) -> None:
@@ -104,8 +109,16 @@ def run(
     lake.check_run(once=once, metrics_port=metrics_port, metrics_host=metrics_host)
     with lake:
         work = lake.run_once if once else lake.run
-        summary = work(show.batches, metrics_port=metrics_port, metrics_host=metrics_host)
-    print_one(options.as_json, summary, lambda: show.summary(summary))
+        summary = work(
+            show.batches, metrics_port=metrics_port, metrics_host=metrics_host, profile=profile
+        )
+    print_one(options.as_json, summary, lambda: _show_run(show, summary))
+
+
+def _show_run(show: Show, summary: dict[str, Any]) -> None:
+    show.summary({name: value for name, value in summary.items() if name != "profile"})
+    for line in profile_lines.lines(summary.get("profile", ())):
+        show.say(line)
 
 
 @commands.command(epilog=example("tidemill refresh engagement --as-of 2026-11-21T10:05:00Z"))

@@ -135,7 +135,7 @@ def test_a_tick_takes_few_jobs_and_two_commits(lakes: Lakes) -> None:
 
 
 TICK_TABLES = ("engagement_buckets", "engagement_features")
-MOST_JOBS = 18
+MOST_JOBS = 14
 
 
 # -- when it cannot be trusted -------------------------------------------------------------------

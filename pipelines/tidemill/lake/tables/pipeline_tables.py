@@ -6,6 +6,7 @@ tidemill_batches                            ... one for all pipelines of a lake
 <view>_hours                                made by the first maintenance
 <pipeline>_replays                          made by the first replay of refused records
 tidemill_quality                            made by the gate's first run; one for all pipelines
+tidemill_profiles                           made by the first run with --profile; one for all
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import lru_cache
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import FeatureView
-from tidemill.lake.tables.shared_tables import BATCHES, QUALITY
+from tidemill.lake.tables.shared_tables import BATCHES, PROFILES, QUALITY
 from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
 from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
 
@@ -30,7 +31,8 @@ class PipelineTables:
 
     bronze: raw records; quarantine: refused ones, each with every reason; events: valid, distinct
     events; replays: which refused records were sent through again; quality: what the gate expected
-    and found; batches: what each batch did; views: the tables of each view, by its name.
+    and found; batches: what each batch did; profiles: where the time of profiled batches went;
+    views: the tables of each view, by its name.
 
     `required` are those that a lake of the pipeline has from its first opening on, in the order of
     the flow; `optional` those that are made when they are first needed.
@@ -42,6 +44,7 @@ class PipelineTables:
     replays: Table
     quality: Table
     batches: Table
+    profiles: Table
     views: Mapping[str, ViewTables]
     required: tuple[Table, ...]
     optional: tuple[Table, ...]
@@ -53,7 +56,7 @@ class PipelineTables:
     @property
     def shared(self) -> tuple[Table, ...]:
         """The tables that all pipelines of a lake write to."""
-        return (self.batches, self.quality)
+        return (self.batches, self.quality, self.profiles)
 
 
 @lru_cache(maxsize=32)
@@ -72,9 +75,10 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
         replays,
         QUALITY,
         BATCHES,
+        PROFILES,
         views,
         required=(bronze, quarantine, events, *per_view, BATCHES),
-        optional=(*(view.hours for view in views.values()), replays, QUALITY),
+        optional=(*(view.hours for view in views.values()), replays, QUALITY, PROFILES),
     )
 
 

@@ -1,4 +1,5 @@
-"""The tables that all pipelines of a lake share: what each batch did, and what the gate found."""
+"""The tables that all pipelines of a lake share: what each batch did, what the gate found, and
+where the time of profiled batches went."""
 
 from __future__ import annotations
 
@@ -64,5 +65,25 @@ QUALITY = Table(
     ),
     ("date",),
     ("at",),
+    generational=False,
+)
+PROFILES = Table(
+    "tidemill_profiles",
+    "Where the time of batches went that were run with --profile",
+    (
+        Column("pipeline", "STRING", "the pipeline", False),
+        Column("query", "STRING", "the query, by its checkpoint", False),
+        Column("batch", "BIGINT", "the batch id; null = before, between and after batches"),
+        Column("started_at", "TIMESTAMP", "when it began", False),
+        Column(
+            "stack", "STRING", "functions and parts, outermost first, between semicolons", False
+        ),
+        Column("part", "STRING", "what the stack's time is counted to", False),
+        Column("seconds", "DOUBLE", "the stack's share of the batch's seconds", False),
+        Column("looks", "BIGINT", "how many looks tell of the batch", False),
+        Column("date", "DATE", "the day of started_at", False),
+    ),
+    ("date",),
+    ("started_at",),
     generational=False,
 )

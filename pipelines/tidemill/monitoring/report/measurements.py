@@ -17,6 +17,8 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.statements import statement
 from tidemill.monitoring import table_health
+from tidemill.monitoring.profile import kept_profiles
+from tidemill.monitoring.profile.stack_parts import PARTS
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import lateness
 
@@ -42,8 +44,39 @@ def report(lake: Lake, clock: Clock, days: int) -> Numbers:
         "seconds": list(_seconds(rows)),
         "refused": _refused(rows),
         "late": _late(rows),
+        "profile": _profile(lake, now - timedelta(days=days)),
         "files": table_health.tables_of(lake),
         "batches": [_shown(row) for row in rows[-NEWEST:]][::-1],
+    }
+
+
+def _profile(lake: Lake, since: datetime) -> Numbers:
+    """Return where the time of the newest profiled batch of each query went, and what each part
+    took of all of them."""
+    batches = [each for each in kept_profiles.since(lake, since) if each.batch is not None]
+    newest = {each.query: each for each in batches}
+    return {
+        "newest": [
+            {
+                "query": each.query,
+                "batch": each.batch,
+                "started_at": iso(each.started_at),
+                "stacks": [[list(stack), round(s, 4)] for (stack, _), s in each.stacks.items()],
+            }
+            for each in newest.values()
+        ],
+        "parts": [
+            {
+                "query": query,
+                "part": part,
+                "batches": len(ours),
+                "median": _middle([each.parts.get(part, 0.0) for each in ours]),
+            }
+            for query in newest
+            for ours in [[each for each in batches if each.query == query]]
+            for part in PARTS
+            if any(part in each.parts for each in ours)
+        ],
     }
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from tidemill.errors import UsageError
 from tidemill.lake.batches import MERGED
-from tidemill.monitoring.report import html
+from tidemill.monitoring.profile import flame
+from tidemill.monitoring.report import flame_picture, html
 from tidemill.monitoring.report.html import Section, Table, section
 from tidemill.monitoring.report.measurements import Numbers
 from tidemill.monitoring.status import span
@@ -125,6 +126,7 @@ def _sections(numbers: Numbers) -> Iterator[Section]:
             [list(row.values()) for row in numbers["seconds"]],
         ),
     )
+    yield from _profile(numbers["profile"])
     yield section(
         "Backlog",
         "Rows that waited for the query when its batch was done, the most of each time.",
@@ -157,6 +159,45 @@ def _sections(numbers: Numbers) -> Iterator[Section]:
     shown = [[row[name] for name in _NEWEST] for row in numbers["batches"]]
     headings = [name.replace("_", " ") for name in _NEWEST]
     yield Section("Newest batches", "Newest first; freshness in seconds.", Table(headings, shown))
+
+
+def _profile(profile: Numbers) -> Iterator[Section]:
+    """Yield where the time of profiled batches went; nothing where none was."""
+    if not profile["newest"]:
+        return
+    columns = ["query", "part", "batches", "median s"]
+    yield section(
+        "Time by part",
+        "Seconds of the batches that were run with `--profile`, their median: what the driver's "
+        "thread of the query was at.",
+        columns,
+        [list(row.values()) for row in profile["parts"]],
+        kind="bar",
+        x="query",
+        y="median s",
+        color="part",
+    )
+    for newest in profile["newest"]:
+        stacks = [(stack, seconds) for stack, seconds in newest["stacks"]]
+        root = flame.tree(newest["query"], stacks)
+        yield Section(
+            f"Batch {newest['batch']} of {newest['query']}, by what called what",
+            f"From {newest['started_at']}: each function of Tidemill, and below it what it called "
+            "or waited for; as wide as its share of the seconds.",
+            Table(
+                ["depth", "what", "seconds", "share"],
+                [
+                    [
+                        box.depth,
+                        box.name,
+                        round(box.seconds, 3),
+                        f"{box.seconds / root.seconds:.0%}",
+                    ]
+                    for box in flame.boxes(root)
+                ],
+            ),
+            {name: flame_picture.svg(root, width) for name, (width, _) in html.WIDTHS.items()},
+        )
 
 
 def _late(late: Numbers) -> Section:

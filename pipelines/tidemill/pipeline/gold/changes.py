@@ -73,7 +73,7 @@ def _changed_rows(
     elif plan.strategy.mode == "recompute":
         rows = _recomputed(context, plan)
     else:
-        rows = _incremental(context, plan, cleanup)
+        rows = _incremental(context, plan)
     return cleanup.enter_context(cached(rows))
 
 
@@ -89,12 +89,16 @@ def _recomputed(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
     )
 
 
-def _incremental(context: RefreshContext, plan: RefreshPlan, cleanup: ExitStack) -> DataFrame:
+def _incremental(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
     """Return the changed keys, from the bucket rows that moved: their sums added to gold where
-    features add up, else those keys computed from all of their buckets."""
+    features add up, else those keys computed from all of their buckets.
+
+    The statement names the moved keys twice; Spark reads their buckets once, as the second reads
+    what the first has shuffled.
+    """
     lake, view, state = context.lake, context.view, plan.state
     rows = moved_keys(lake, view, state, plan.as_of, plan.batch)
-    frames = {f"{view.name}_moved": cleanup.enter_context(cached(rows))}
+    frames = {f"{view.name}_moved": rows}
     name = "incremental" if adds_up(view, state) else "affected"
     return _over_horizon(
         name, lake, view, plan.as_of, plan.batch, plan.hours, frames, version=state.version

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemill.config.dataflow import Query
 from tidemill.features import FeatureView
+from tidemill.lake.catalog import Lake
 from tidemill.pipeline.queries import ONCE, Pipeline, Trigger
 from tidemill.pipeline.stateful import engine
 from tidemill.pipeline.view_refresh import WALL, arrive_view
@@ -22,7 +23,7 @@ def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
     lake, view = pipeline.lake, _view(pipeline, query)
     if pipeline.refreshes:
         arrive_view(lake, view.name, pipeline.clock, pipeline.follows)
-    step: Any = partial(engine.merge_batch, lake=lake, view_name=view.name)
+    step: Any = partial(state_batch, lake=lake, view_name=view.name)
     idle = pipeline.follows == WALL and trigger != ONCE
     with engine.state_kept(lake.spark, idle_batches=idle):
         emitted = engine.emitted(_arrivals(pipeline, query), view, pipeline.follows)
@@ -33,6 +34,11 @@ def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
 def claim(pipeline: Pipeline, query: Query) -> None:
     """Take the checkpoint of the view's state, which is made anew where it cannot be built on."""
     engine.claim(pipeline.lake, _view(pipeline, query))
+
+
+def state_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) -> None:
+    """One batch of state: merge what it emitted into gold."""
+    engine.merge_batch(batch, batch_id, lake=lake, view_name=view_name)
 
 
 def _view(pipeline: Pipeline, query: Query) -> FeatureView:
