@@ -26,7 +26,7 @@ def open_lake(
     create: bool = True,
     wait: float | str = "10s",
     clock: Clock | None = None,
-    driver_memory: str = "2g",
+    driver_memory: str | None = None,
     verbose: bool = False,
     command: str | None = None,
     engine: str = "auto",
@@ -40,7 +40,8 @@ def open_lake(
     given, to read the shipped pipelines are known. Who writes waits so long for another writer, and
     makes a lake where there is none, but with `create=False`; `command` is how the lock names it.
     `clock` stops the time. A local Spark session, which starts with the first call, has
-    `driver_memory`, and shows its logs if `verbose`; a session that is there is taken.
+    `driver_memory`, such as `2g`, by default what fits the machine, and shows its logs if
+    `verbose`; a session that is there is taken.
 
     What only reads, and returns no DataFrame, is answered of a folder without Spark: with
     `engine="auto"` DuckDB is asked what it answers as Spark does, a second instead of a session's

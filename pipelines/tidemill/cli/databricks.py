@@ -43,7 +43,7 @@ def check(
         bool, typer.Option("--no-sql", help="Leave dashboards and alerts out; needs no Spark.")
     ] = False,
     as_json: Json = False,
-    memory: Memory = "2g",
+    memory: Memory = None,
     verbose: Verbose = False,
 ) -> None:
     """Find what a deployment would stumble over, each with file and line; exit 1 when there is
@@ -104,7 +104,7 @@ def refused(command: Any, words: Sequence[str]) -> str | None:
     return None
 
 
-def _sql(read: Any, memory: str, verbose: bool) -> list[Any]:
+def _sql(read: Any, memory: str | None, verbose: bool) -> list[Any]:
     """Return what is wrong with SQL, asked of an empty lake that is made for it."""
     from tidemill.databricks.bundle import sql
     from tidemill.lake.session.session import require_spark

@@ -38,7 +38,7 @@ TRIGGER = "1s"
 MIX = Mix(profiles=300, titles=20)
 
 
-def opening_of(root: Path, memory: str, verbose: bool) -> Opening:
+def opening_of(root: Path, memory: str | None, verbose: bool) -> Opening:
     """Return how to open the demo's lake, whose session interprets: its data are small."""
     place, clock = Place.resolve(root), Clock.from_environment()
     return Opening(place, clock, 0.0, memory, verbose, INTERPRETED)

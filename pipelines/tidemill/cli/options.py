@@ -37,7 +37,12 @@ Catalog = Annotated[
 Schema = Annotated[str | None, typer.Option("--schema", help="The lake's schema, with --catalog.")]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for another writer.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Memory = Annotated[str, typer.Option("--driver-memory", help="Memory of the local Spark.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--driver-memory", help="Memory of the local Spark.  [default: by the machine, 2g or more]"
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show logs, and whole errors.")]
 ClockName = Annotated[
     str | None, typer.Option("--clock", help="event or wall.  [default: the pipeline's]")
@@ -66,7 +71,7 @@ class LakeOptions:
     schema: str | None = None
     wait: str = "0s"
     as_json: bool = False
-    memory: str = "2g"
+    memory: str | None = None
     verbose: bool = False
     engine: str = "auto"
     _asking_spark: list[str] = field(default_factory=list)

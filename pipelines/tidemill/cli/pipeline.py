@@ -43,7 +43,7 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed and start give the same events.")] = 7,
     as_json: Json = False,
-    memory: Memory = "2g",
+    memory: Memory = None,
     verbose: Verbose = False,
 ) -> None:
     """Watch synthetic events become features: generator -> bronze -> silver -> gold."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from tidemill.lake.session import class_archive, local_machine, session
+from tidemill.lake.session import class_archive, local_machine, session, sizing
 from tidemill.lake.session.local_machine import Check
 
 __all__ = ["Check", "checks"]
@@ -45,6 +45,7 @@ def checks(root: Path) -> list[Check]:
         _writable(root),
         _disk(root),
         _memory(),
+        _session(),
     ]
 
 
@@ -140,6 +141,16 @@ def _memory() -> Check:
     expected = f"at least {MEMORY_GB} GB available"
     fix = "" if ok else "close other programs, or use a machine with more memory"
     return Check("memory", ok, f"{available / GB:.1f} GB available", expected, fix)
+
+
+def _session() -> Check:
+    """Return what a local session takes of this machine, which is never wrong."""
+    size, cores, gigabytes = sizing.here(), sizing.cores(), sizing.memory() / GB
+    found = (
+        f"{size.tasks} task{'s' * (size.tasks != 1)} at a time, {size.shuffle_partitions} shuffle "
+        f"partitions, {size.driver_memory} for the driver"
+    )
+    return Check("session", True, found, f"what fits {cores} cores and {gigabytes:.0f} GB")
 
 
 def _existing(root: Path) -> Path:

@@ -40,7 +40,7 @@ class Opening:
     place: Place
     clock: Clock
     wait: float = 10.0
-    driver_memory: str = "2g"
+    driver_memory: str | None = None
     verbose: bool = False
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 

@@ -39,7 +39,9 @@ class Asked:
     line: int = 1
 
 
-def check_in_new_lake(bundle: Bundle, root: Path, memory: str, verbose: bool) -> list[Finding]:
+def check_in_new_lake(
+    bundle: Bundle, root: Path, memory: str | None, verbose: bool
+) -> list[Finding]:
     """Return what is wrong with SQL, asked of an empty lake that is made for it in a new folder."""
     from tidemill.pipeline.connection import Opening, held_lake
 

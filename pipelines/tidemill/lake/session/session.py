@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.errors import SetupError, TidemillError
-from tidemill.lake.session import launch, local_machine
+from tidemill.lake.session import launch, local_machine, sizing
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.visible_text import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CORES = 8
 # PySpark prints every analysis error with its Java stack before it raises it.
 _PRINT_STACKS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 CONF = {
@@ -44,7 +43,7 @@ CONF = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # What joins or adds up takes memory by the page, 64 MB of it by default, for ten rows too.
     "spark.buffer.pageSize": "2m",
-    # With 2 shuffle partitions there is nothing to adapt, and each stage would be planned again.
+    # With few shuffle partitions there is nothing to adapt; each stage would be planned again.
     "spark.sql.adaptive.enabled": "false",
     # Rows are kept in a copy of the session where one of these is on, one copy each time.
     "spark.sql.adaptive.applyFinalStageShuffleOptimizations": "false",
@@ -77,9 +76,9 @@ INTERPRETED = {
 
 def session(
     *,
-    driver_memory: str = "2g",
+    driver_memory: str | None = None,
     verbose: bool = False,
-    shuffle_partitions: int = 2,
+    shuffle_partitions: int | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Return the active session untouched (a platform's, a notebook's), else a local one.
@@ -116,17 +115,18 @@ def _remote() -> str:
 
 def local_session(
     *,
-    driver_memory: str = "2g",
+    driver_memory: str | None = None,
     verbose: bool = False,
-    shuffle_partitions: int = 2,
+    shuffle_partitions: int | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Return a session in this process's own JVM, with Delta, in UTC, with its logs put away.
 
-    `extra` overrides any setting; packages in its `spark.jars.packages` join Delta's. A JVM that
-    is already running is used again, with the memory and jars it was started with. Where
-    SPARK_REMOTE is `local[n]` the session is of Spark Connect, its server in this JVM. A missing
-    Java, package or jar raises SetupError before or instead of Spark's own error.
+    What is None follows the machine (`sizing`). `extra` overrides any setting; packages in its
+    `spark.jars.packages` join Delta's. A JVM that is already running is used again, with the memory
+    and jars it was started with. Where SPARK_REMOTE is `local[n]` the session is of Spark Connect,
+    its server in this JVM. A missing Java, package or jar raises SetupError before or instead of
+    Spark's own error.
     """
     for check in (local_machine.java(), local_machine.spark(), local_machine.delta()):
         _require(check)
@@ -134,13 +134,13 @@ def local_session(
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    folder = _session_folder()
+    folder, size = _session_folder(), sizing.here()
     conf = {
         **CONF,
         **_of_this_machine(),
         "spark.app.name": "tidemill",
-        "spark.driver.memory": driver_memory,
-        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.driver.memory": driver_memory or size.driver_memory,
+        "spark.sql.shuffle.partitions": str(shuffle_partitions or size.shuffle_partitions),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **(extra or {}),
     }
@@ -166,9 +166,9 @@ def class_archive() -> Path | None:
 def _of_this_machine() -> dict[str, str]:
     """Return the settings that follow from this machine."""
     return {
-        **({} if _remote() else {"spark.master": f"local[{min(_cores(), CORES)}]", **PLAIN_FILES}),
+        **({} if _remote() else {"spark.master": f"local[{sizing.here().tasks}]", **PLAIN_FILES}),
         "spark.jars.ivy": str(local_machine.ivy_folder()),
-        **({"spark.driver.defaultJavaOptions": JVM} if _cores() <= SMALL_MACHINE else {}),
+        **({"spark.driver.defaultJavaOptions": JVM} if sizing.cores() <= SMALL_MACHINE else {}),
     }
 
 
@@ -194,13 +194,6 @@ def _session_folder() -> Path:
     except OSError as error:
         message = f"no temporary folder can be written ({error}); free space or set TMPDIR"
         raise SetupError(message, where="session") from error
-
-
-def _cores() -> int:
-    """Return the number of cores this process may use, which in a container is less than all."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def main() -> int:
