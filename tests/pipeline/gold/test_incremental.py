@@ -7,8 +7,10 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import oracle
 from lakes import Event, Lakes, TestLake, at
@@ -118,12 +120,13 @@ def files(frame) -> list[str]:
 
 
 def test_a_tick_takes_few_jobs_and_two_commits(lakes: Lakes) -> None:
-    """One append, one MERGE; each table's history read once."""
+    """One append, one MERGE; each table's history read once; code is compiled once for all."""
     lake = wishing(lakes.new(), "incremental")
     for minute in range(3):  # the first is a recompute
         lake.feed([view_at(f"10:0{minute}"), view_at(f"10:0{minute}", "q")])
     spark = lake.spark.sparkContext
     before = [ledger.commits(lake.spark, t, 1)[0].version for t in TICK_TABLES]
+    classes = compiled(lake.spark)
     spark.setJobGroup("tick", "tick")
     lake.feed([view_at("10:03"), view_at("10:03", "q")])
     jobs = len(spark.statusTracker().getJobIdsForGroup("tick"))
@@ -132,10 +135,18 @@ def test_a_tick_takes_few_jobs_and_two_commits(lakes: Lakes) -> None:
     assert told(lake)["mode"] == "incremental"
     assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1]
     assert jobs <= MOST_JOBS
+    assert compiled(lake.spark) - classes <= MOST_CLASSES
+
+
+def compiled(spark: SparkSession) -> int:
+    """How many classes Spark has compiled."""
+    metrics: Any = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
+    return int(metrics.METRIC_COMPILATION_TIME().getCount())
 
 
 TICK_TABLES = ("engagement_buckets", "engagement_features")
 MOST_JOBS = 14
+MOST_CLASSES = 3
 
 
 # -- when it cannot be trusted -------------------------------------------------------------------
