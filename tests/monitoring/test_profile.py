@@ -110,7 +110,8 @@ def test_looks_belong_to_the_batch_of_their_time() -> None:
         profiles.take(sample)
     profiles.progressed("run", 7, NOW + timedelta(seconds=1), 2.0)
     profiles.ended("run")
-    batch, around = profiles.done
+    batch, around = profiles.fresh()
+    assert [*profiles.newest] == [batch, around] and profiles.fresh() == []
     assert (batch.query, batch.batch, batch.looks, batch.seconds) == ("clean", 7, 3, 2.0)
     assert sum(batch.parts.values()) == pytest.approx(2.0)
     assert batch.parts["python"] == pytest.approx(2.0 * 0.3 / 0.44)
@@ -129,14 +130,14 @@ def test_a_batch_without_a_look_has_its_seconds() -> None:
     profiles = Profiles()
     profiles.started("run", "land")
     profiles.progressed("run", 0, NOW, 0.01)
-    assert profiles.done == [BatchProfile("land", 0, NOW, 0.01, 0, {})]
+    assert profiles.fresh() == [BatchProfile("land", 0, NOW, 0.01, 0, {})]
 
 
 def test_another_pipelines_query_is_passed_over() -> None:
     profiles = Profiles()
     profiles.progressed("run", 0, NOW, 1.0)
     profiles.ended("run")
-    assert profiles.done == []
+    assert profiles.fresh() == []
 
 
 def test_the_tree() -> None:
@@ -167,6 +168,32 @@ def test_the_lines_of_many_batches() -> None:
     assert lines[2].split() == ["clean", "10", "1.00", "1.00"]
     assert "the 20 longest of 30; `tidemill_profiles` holds all" in lines
     assert list(profile_lines.lines([])) == []
+
+
+def test_looks_between_batches_are_added_up() -> None:
+    """A run may last for days: what is around its batches is kept as sums."""
+    profiles = Profiles()
+    profiles.started("run", "clean")
+    for minute in range(3):
+        for n in range(4):
+            profiles.take(_sample(60 * minute + n / 10, (), "offsets"))
+        profiles.progressed("run", minute, NOW + timedelta(seconds=60 * minute + 30), 1.0)
+    profiles.ended("run")
+    *batches, around = profiles.fresh()
+    assert [(each.batch, each.looks) for each in batches] == [(0, 0), (1, 0), (2, 0)]
+    assert (around.batch, around.looks, around.started_at) == (None, 12, NOW)
+    assert around.parts == {"offsets": pytest.approx(3 * (0.3 + 0.04))}
+
+
+def test_a_query_that_waits_for_its_trigger_is_not_looked_at() -> None:
+    waits = [
+        "java.base@17.0.15/java.lang.Object.wait(Native Method)",
+        "app//org.apache.spark.util.SystemClock.waitTillTime(Clock.scala:100)",
+        "app//org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor.execute(T:1)",
+    ]
+    assert stack_parts.is_idle(waits)
+    assert not stack_parts.is_idle([*WAITING, *waits])
+    assert not stack_parts.is_idle(BATCH)
 
 
 @pytest.mark.connect

@@ -6,8 +6,8 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from tidemill.monitoring.profile import kept_profiles
 from tidemill.monitoring.profile.batch_profile import Profiles
+from tidemill.monitoring.profile.kept_profiles import Keeper
 from tidemill.monitoring.prometheus import Exporter
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
@@ -33,6 +33,9 @@ def run(
     exporter = Exporter(name, pipeline.clock, metrics_port, metrics_host)
     observers: list[Observer] = [exporter, Callback(tell)]
     profiles = Profiles()
+    keeper = Keeper(profiles)
+    if profile:
+        observers.append(keeper)
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
         with ExitStack() as looking:
             if profile:
@@ -42,6 +45,6 @@ def run(
                 runner.run_once(pipeline, stop, observers, totals)
             else:
                 runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
-        kept_profiles.keep(pipeline.lake, profiles.done)
+        keeper.keep(pipeline)
         summary = totals.summary(pipeline, time.monotonic() - started)
         return {**summary, "profile": profiles.told()} if profile else summary

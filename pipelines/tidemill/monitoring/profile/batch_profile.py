@@ -11,6 +11,7 @@ without a batch.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tidemill.pipeline.queries import Pipeline
 
 LONGEST = 0.5  # seconds that one look outside a batch may stand for
+NEWEST = 500  # profiles that a run tells of at its end
 END_WITHIN = 5.0  # seconds for Spark to tell of the last batches
 
 
@@ -60,13 +62,37 @@ class BatchProfile:
         return sums
 
 
+Stacks = dict[tuple[tuple[str, ...], str], float]
+
+
+@dataclass
+class _Running:
+    """A run of a query: its looks that no batch has got yet, and what was around its batches."""
+
+    query: str
+    samples: list[Sample] = field(default_factory=list)
+    stacks: Stacks = field(default_factory=dict)
+    looks: int = 0
+    began: float | None = None
+
+    def before(self, first: float) -> None:
+        """Put the looks before a time to those around batches, as sums: a run may last for
+        days."""
+        earlier = [sample for sample in self.samples if sample.at < first]
+        self.samples = self.samples[len(earlier) :]
+        if earlier:
+            self.began = self.began if self.began is not None else earlier[0].at
+            self.looks += len(earlier)
+            _add(self.stacks, earlier, 1.0)
+
+
 @dataclass
 class Profiles:
-    """The profiles of a run's batches, in the order in which they ended."""
+    """The profiles of a run's batches: those that nobody took yet, and the newest ones."""
 
-    done: list[BatchProfile] = field(default_factory=list)
-    _names: dict[str, str] = field(default_factory=dict)
-    _samples: dict[str, list[Sample]] = field(default_factory=dict)
+    newest: deque[BatchProfile] = field(default_factory=lambda: deque(maxlen=NEWEST))
+    _fresh: list[BatchProfile] = field(default_factory=list)
+    _running: dict[str, _Running] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -88,14 +114,14 @@ class Profiles:
         try:
             with sampling(spark, step_of, self.take):
                 yield
-                self._ended.wait(END_WITHIN if self._names else 0)
+                self._ended.wait(END_WITHIN if self._running else 0)
         finally:
             spark.streams.removeListener(listener)
-            for run in list(self._names):
+            for run in list(self._running):
                 self.ended(run)
 
     def told(self) -> list[dict[str, Any]]:
-        """Return the profiles as `run --profile --json` prints them."""
+        """Return the newest profiles as `run --profile --json` prints them."""
         return [
             {
                 "query": each.query,
@@ -105,40 +131,59 @@ class Profiles:
                 "parts": {part: round(seconds, 3) for part, seconds in sorted(each.parts.items())},
                 "stacks": {BETWEEN.join(s): round(t, 3) for (s, _), t in each.stacks.items()},
             }
-            for each in self.done
+            for each in self.newest
         ]
 
-    def take(self, sample: Sample) -> None:
-        """Take in a look."""
+    def fresh(self) -> list[BatchProfile]:
+        """Return the profiles that came since the last call, in the order in which they ended."""
         with self._lock:
-            self._samples.setdefault(sample.run, []).append(sample)
+            fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def take(self, sample: Sample) -> None:
+        """Take in a look; one at a query of which Spark told nothing is forgotten."""
+        with self._lock:
+            if sample.run in self._running:
+                self._running[sample.run].samples.append(sample)
 
     def started(self, run: str, query: str) -> None:
         """Take in that a query runs."""
         with self._lock:
-            self._names[run] = query
+            self._running[run] = _Running(query)
             self._ended.clear()
 
     def progressed(self, run: str, batch: int, started: datetime, seconds: float) -> None:
         """Take in that a batch is done."""
         first = started.timestamp()
         with self._lock:
-            query, samples = self._names.get(run), self._samples.get(run, [])
-            within = [each for each in samples if first <= each.at < first + seconds]
-            self._samples[run] = [s for s in samples if not first <= s.at < first + seconds]
-            if query is not None:
-                self.done.append(_profile(query, batch, started, seconds, within))
+            running = self._running.get(run)
+            if running is None:
+                return
+            running.before(first)
+            within = [sample for sample in running.samples if sample.at < first + seconds]
+            running.samples = running.samples[len(within) :]
+            stacks: Stacks = {}
+            if within:
+                _add(stacks, within, seconds / sum(_gaps(within)))
+            self._done(BatchProfile(running.query, batch, started, seconds, len(within), stacks))
 
     def ended(self, run: str) -> None:
         """Take in that a query has ended: its other looks were around its batches."""
         with self._lock:
-            query, samples = self._names.pop(run, None), self._samples.pop(run, [])
-            if query is not None and samples:
-                started = datetime.fromtimestamp(samples[0].at, timezone.utc)
-                seconds = sum(_gaps(samples))
-                self.done.append(_profile(query, None, started, seconds, samples))
-            if not self._names:
+            running = self._running.pop(run, None)
+            if running is not None:
+                running.before(float("inf"))
+                if running.began is not None:
+                    began = datetime.fromtimestamp(running.began, timezone.utc)
+                    seconds = sum(running.stacks.values())
+                    looks, stacks = running.looks, running.stacks
+                    self._done(BatchProfile(running.query, None, began, seconds, looks, stacks))
+            if not self._running:
                 self._ended.set()
+
+    def _done(self, profile: BatchProfile) -> None:
+        self.newest.append(profile)
+        self._fresh.append(profile)
 
 
 class _Listener(StreamingQueryListener):
@@ -165,22 +210,15 @@ class _Listener(StreamingQueryListener):
         self._profiles.ended(str(event.runId))
 
 
-def _profile(
-    query: str, batch: int | None, started: datetime, seconds: float, samples: Sequence[Sample]
-) -> BatchProfile:
-    gaps = _gaps(samples)
-    share = seconds / sum(gaps) if samples else 0.0
-    stacks: dict[tuple[tuple[str, ...], str], float] = {}
-    for sample, gap in zip(samples, gaps, strict=True):
+def _add(stacks: Stacks, samples: Sequence[Sample], share: float) -> None:
+    """Add the looks to the seconds of their stacks, each by its own time and a share."""
+    for sample, gap in zip(samples, _gaps(samples), strict=True):
         key = (_stack(sample), part_of(sample.parts))
         stacks[key] = stacks.get(key, 0.0) + gap * share
-    return BatchProfile(query, batch, started, seconds, len(samples), stacks)
 
 
 def _gaps(samples: Sequence[Sample]) -> list[float]:
     """Return for how long each look was the newest one."""
-    if not samples:
-        return []
     between = [later.at - earlier.at for earlier, later in pairwise(samples)]
     return [min(max(gap, 0.001), LONGEST) for gap in (*between, EVERY)]
 

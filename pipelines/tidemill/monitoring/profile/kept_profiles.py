@@ -1,14 +1,15 @@
 """`tidemill_profiles`: where the time of profiled batches went, kept for the report and for SQL.
 
-One row per batch and stack, appended by the run's main thread in one commit when the run ends;
-the table is made by the first profiled run.
+One row per batch and stack, appended by the run's main thread, in a commit a minute and one when
+the run ends; the table is made by the first profiled run.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
@@ -16,8 +17,32 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import writer
 from tidemill.lake.schema import creation
 from tidemill.lake.statements import statement
-from tidemill.monitoring.profile.batch_profile import BatchProfile
+from tidemill.monitoring.profile.batch_profile import BatchProfile, Profiles
 from tidemill.monitoring.profile.flame import BETWEEN
+from tidemill.pipeline.observer import Observer
+
+if TYPE_CHECKING:
+    from tidemill.pipeline.queries import Pipeline
+
+KEEP_EVERY = 60.0  # seconds
+
+
+class Keeper(Observer):
+    """Appends a run's profiles to the table once a minute, from the main thread."""
+
+    def __init__(self, profiles: Profiles):
+        """Keep these."""
+        self._profiles, self._kept = profiles, time.monotonic()
+
+    def on_idle(self, pipeline: Pipeline, busy: bool) -> None:
+        """Keep what came, when it is time."""
+        if time.monotonic() - self._kept >= KEEP_EVERY:
+            self.keep(pipeline)
+
+    def keep(self, pipeline: Pipeline) -> None:
+        """Keep what came."""
+        keep(pipeline.lake, self._profiles.fresh())
+        self._kept = time.monotonic()
 
 
 def keep(lake: Lake, profiles: Sequence[BatchProfile]) -> None:

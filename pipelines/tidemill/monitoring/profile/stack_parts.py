@@ -69,6 +69,13 @@ def frames_of(text: str) -> list[str]:
     return inner.split(", ") if inner else []
 
 
+def is_idle(frames: Iterable[str]) -> bool:
+    """Whether a query's thread waits for its trigger."""
+    return any("TriggerExecutor" in frame or "waitTillTime" in frame for frame in frames) and all(
+        _part(frame) is None for frame in frames
+    )
+
+
 def parts_of(frames: Iterable[str]) -> list[str]:
     """Return the parts of a stack, outermost first; one that calls itself stands once."""
     parts: list[str] = []

@@ -82,7 +82,7 @@ class _Sampler:
         for (run, name), thread in self._threads.items():
             at, functions = time.time(), _functions(self._step_of[name])
             frames = stack_parts.frames_of(self._text(thread.getStackTrace()))
-            if frames:
+            if frames and not stack_parts.is_idle(frames):
                 self._take(Sample(at, run, functions, tuple(stack_parts.parts_of(frames))))
 
     def _running(self) -> dict[tuple[str, str], Any]:
