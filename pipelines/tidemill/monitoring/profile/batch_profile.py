@@ -61,6 +61,15 @@ class BatchProfile:
             sums[part] = sums.get(part, 0.0) + seconds
         return sums
 
+    @property
+    def by_stack(self) -> dict[str, float]:
+        """The seconds of each stack, its names between semicolons."""
+        sums: dict[str, float] = {}
+        for (stack, _), seconds in self.stacks.items():
+            name = BETWEEN.join(stack)
+            sums[name] = round(sums.get(name, 0.0) + seconds, 3)
+        return sums
+
 
 Stacks = dict[tuple[tuple[str, ...], str], float]
 
@@ -129,7 +138,7 @@ class Profiles:
                 "started_at": iso(each.started_at),
                 "seconds": round(each.seconds, 3),
                 "parts": {part: round(seconds, 3) for part, seconds in sorted(each.parts.items())},
-                "stacks": {BETWEEN.join(s): round(t, 3) for (s, _), t in each.stacks.items()},
+                "stacks": each.by_stack,
             }
             for each in self.newest
         ]
