@@ -89,6 +89,17 @@ class Pipeline:
             return False
         return offset.version > newest and not offset.within
 
+    def has_begun(self, name: str) -> bool:
+        """Tell whether what a query reads has ever had rows: the source, or a folder's table, of
+        which the names of its log's files say so. A view's state goes by the clock, with or
+        without rows."""
+        query = self.query(name)
+        if query.is_fed:
+            return self.source.ready()
+        if query.per_view:
+            return True
+        return not any(map(self.lake.is_as_made, self.lake.tables_of(query, (query.reads,))))
+
     def start(self, name: str, trigger: Trigger) -> StreamingQuery:
         """Start a query on its own checkpoint, which was claimed before."""
         query = self.query(name)

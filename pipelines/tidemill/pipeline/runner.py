@@ -190,11 +190,11 @@ def _is_busy(queries: Iterable[StreamingQuery]) -> bool:
 def _start_ready(
     pipeline: Pipeline, triggers: dict[str, Trigger], running: dict[str, StreamingQuery]
 ) -> None:
-    """Start what is not running yet; what the source feeds waits for one that has nothing yet to
-    tell its kind by."""
+    """Start what is not running yet and has something to read by now: its first batch would be an
+    empty one, as dear as one of some rows."""
     for query in pipeline.graph:
         name = query.checkpoint
-        if name not in running and (not query.is_fed or pipeline.source.ready()):
+        if name not in running and pipeline.has_begun(name):
             with _explained(name):
                 running[name] = pipeline.start(name, triggers[name])
 
