@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 
 from lakes import Lakes, TestLake, at
@@ -43,6 +44,22 @@ def test_no_file_has_a_checksum_file_beside_it(lakes: Lakes) -> None:
     lake.feed([("e", "p", "g", "view", at("10:00"))])
     lake.feed([("f", "p", "g", "view", at("10:01"))])
     assert not [path for path in _root(lake).rglob(".*.crc")]
+
+
+def test_a_commit_starts_no_program(lakes: Lakes) -> None:
+    """Hadoop sets modes by `chmod` and asks for links by `readlink`, unless a session sees to it."""
+    lake = lakes.new()
+    lake.feed([("e", "p", "g", "view", at("10:00"))])
+    before = _faults_of_programs()
+    lake.feed([("f", "p", "g", "view", at("10:01"))])
+    assert _faults_of_programs() == before
+
+
+def _faults_of_programs() -> int:
+    """The page faults of all programs that the JVM has started and seen the end of."""
+    (jvm,) = [child for child in psutil.Process().children() if child.name() == "java"]
+    fields = Path(f"/proc/{jvm.pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[8])
 
 
 def test_another_session_s_checksum_of_the_last_checkpoint_is_removed(lakes: Lakes) -> None:

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"  # without dependencies, Apache 2
+# Without its native library Hadoop starts a program for each change of a mode (`chmod`) and each
+# look at a link (`readlink`). This file system sets modes by Java; Delta and streams commit by it
+# instead of by Hadoop's `FileContext`, which cannot be given another.
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
 _CLASS_PATH = "spark.driver.extraClassPath"
 _FLAGS = "spark.driver.defaultJavaOptions"
 
@@ -48,13 +60,14 @@ def is_remote(spark: SparkSession) -> bool:
 
 
 def _packages(conf: Mapping[str, str]) -> list[str]:
-    """Return the packages to bring: Delta's for this Spark, then those of the settings."""
+    """Return the packages to bring: Delta's for this Spark, the one of local files, then those of
+    the settings."""
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
     more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
     options: Mapping[str, str] = configure_spark_with_delta_pip(
-        SparkSession.Builder(), extra_packages=more
+        SparkSession.Builder(), extra_packages=[LOCAL_FILES, *more]
     )._options
     return options["spark.jars.packages"].split(",")
 
@@ -64,7 +77,8 @@ def _with_jars(
 ) -> dict[str, str]:
     """Return the settings that bring the packages: their names, or where their jars are known
     those. On the class path of a JVM that is all there is of Spark they are not copied for its
-    tasks, and its class archive can hold their classes."""
+    tasks, and its class archive can hold their classes; only from there can Spark's own start take
+    the file system."""
     if known is None:
         return {"spark.jars.packages": ",".join(packages)}
     if remote:
@@ -73,6 +87,7 @@ def _with_jars(
     flags, ours = conf.get(_FLAGS, ""), jars.beyond_spark(known)
     more = [name for name in conf.get(_CLASS_PATH, "").split(":") if name]
     return {
+        **_LOCAL_FILES,
         "spark.jars.packages": "",
         _CLASS_PATH: ":".join([*map(str, ours), *more]),
         _FLAGS: f"{flags} {class_archive.options(ours, flags)}".strip(),
