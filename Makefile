@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-all test-long test-around test-connect test-zones test-full lint bench api notebooks lock clean
+.PHONY: help setup demo test test-all test-rest test-long test-around test-connect test-zones test-full lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -19,20 +19,23 @@ test: setup ## the tests of the main job: records to features, exact and safe to
 	@$(BIN)/$(PYTEST) -m "not around and not long and not full" $(ARGS)
 
 test-all: ## every group of tests, one after the other, as CI runs them
-	@for group in test test-long test-around test-connect test-zones; do \
+	@for group in test test-rest test-connect test-zones; do \
 		$(MAKE) --no-print-directory $$group || exit; \
 	done
 
 test-long: setup ## of the main job what takes minutes: killed processes, thirty days, random schedules
-	@$(BIN)/$(PYTEST) -m "long and not full" $(ARGS)
+	@$(BIN)/$(PYTEST) -m "long and not zones and not full" $(ARGS)
 
 test-around: setup ## the other tests: aggregates, quality, bundle, notebooks, reports ...
 	@$(BIN)/$(PYTEST) -m "around and not full" $(ARGS)
 
+test-rest: setup ## test-long and test-around at once, as CI runs them
+	@$(BIN)/$(PYTEST) -m "(long or around) and not zones and not full" $(ARGS)
+
 test-connect: setup ## the core, refresh and command line again, on Spark Connect
 	@SPARK_REMOTE='local[2]' $(BIN)/pytest -m "connect and not full" -W ignore::UserWarning $(ARGS)
 
-test-zones: setup ## the core again, the machine's clock in Berlin, then in St. John's
+test-zones: setup ## the core where clocks go back: the machine's clock in Berlin, then in St. John's
 	@for zone in Europe/Berlin America/St_Johns; do \
 		TZ=$$zone $(BIN)/pytest -m "zones and not full" $(ARGS) || exit; \
 	done

@@ -15,7 +15,7 @@ from tidemill.config.settings import iso
 
 PATIENCE = 120.0
 QUICK_SPARK = """
-spark.driver.extraJavaOptions   -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+spark.driver.extraJavaOptions   -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m
 spark.sql.adaptive.enabled      false
 spark.sql.codegen.wholeStage    false
 """

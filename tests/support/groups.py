@@ -4,7 +4,7 @@
 minutes (killed processes, thirty days in any order, random schedules, lost tables) lies in `long`,
 where the folders stand again, and is `make test-long`. The folders around the main job (other
 aggregates, operations, quality, the bundle, notebooks, reports ...) are `make test-around`. CI runs
-all of them.
+both at once, as `make test-rest`. Tests of clocks that go back are `make test-zones` alone.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline import batch_log
 from tidemill.query.explain import asked, explain
 
-pytestmark = [pytest.mark.connect, pytest.mark.zones]
+pytestmark = pytest.mark.zones
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ def told(lake: TestLake) -> list[tuple[int, int]]:
     return [(one["accepted"], one["duplicates"]) for one in reversed(lake.ledgers("events"))]
 
 
+@pytest.mark.connect
 def test_an_event_that_comes_again_is_a_duplicate(lakes: Lakes, zone: Zone) -> None:
     lake = lakes.new()
     for event_id, at in (("a", zone.second), ("b", zone.second - HOUR)):
@@ -102,6 +103,7 @@ def test_explain_tells_the_times_and_the_writer(lakes: Lakes, zone: Zone) -> Non
         assert found["written_by"]["as_of"] == found["updated_at"]
 
 
+@pytest.mark.connect
 def test_a_query_tells_instants_in_utc_and_times_without_a_zone_as_they_are(
     lakes: Lakes, zone: Zone
 ) -> None:
