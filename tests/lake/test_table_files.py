@@ -47,7 +47,7 @@ def test_no_file_has_a_checksum_file_beside_it(lakes: Lakes) -> None:
 
 
 def test_a_commit_starts_no_program(lakes: Lakes) -> None:
-    """Hadoop sets modes by `chmod` and asks for links by `readlink`, unless a session sees to it."""
+    """Hadoop sets modes by `chmod` and asks for links by `readlink`, unless it is kept from it."""
     lake = lakes.new()
     lake.feed([("e", "p", "g", "view", at("10:00"))])
     before = _faults_of_programs()

@@ -14,8 +14,9 @@ from lakes import NOW
 from tidemill.config.settings import iso
 
 PATIENCE = 120.0
-QUICK_SPARK = """
-spark.driver.extraJavaOptions   -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m
+JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
+QUICK_SPARK = f"""
+spark.driver.extraJavaOptions   {JVM}
 spark.sql.adaptive.enabled      false
 spark.sql.codegen.wholeStage    false
 """
