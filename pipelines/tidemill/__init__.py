@@ -46,7 +46,7 @@ from tidemill.features import (
 )
 from tidemill.lake.statements import statement
 from tidemill.sources import Source
-from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
+from tidemill.sources.source_kind import SourceContext, SourceKind, SourceOption, SourceWords
 
 if TYPE_CHECKING:
     from tidemill.api import GoldVersion, Lake, Quarantine, Status, chart, open_lake, show
@@ -65,6 +65,7 @@ __all__ = [
     "Source",
     "SourceContext",
     "SourceKind",
+    "SourceOption",
     "SourceWords",
     "Status",
     "TidemillError",

@@ -25,6 +25,7 @@ from tidemill.cli.options import (
 from tidemill.cli.output import profile_lines
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.display import Show
+from tidemill.cli.source_options import Said, of_source
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import whole_minute
 from tidemill.errors import UsageError
@@ -68,14 +69,9 @@ _SOURCES = ", ".join(f"{name} ({kind.help})" for name, kind in kinds().items())
     + f"\n\n[bold]Sources:[/bold]  {_SOURCES}"
 )
 @on_lake(waits=True)
+@of_source
 def run(
     pipeline: PipelineName,
-    source: Annotated[
-        str | None, typer.Option(help=f"{' or '.join(kinds())}.  [default: the pipeline's]")
-    ] = None,
-    input_folder: Annotated[
-        Path | None, typer.Option("--input", help="The folder of a files source.")
-    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Bring in everything that is there, then end.")
     ] = False,
@@ -95,10 +91,13 @@ def run(
         bool, typer.Option("--profile", help="Say where each batch's time went, and keep it.")
     ] = False,
     *,
+    source: Said,
     options: LakeOptions,
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
-    definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
+    definition = declared(
+        load(pipeline), source, clock=clock, mode=mode, trigger=trigger, engine=engine
+    )
     lake = options.open(
         pipeline=definition,
         writer=f"run {pipeline}",
@@ -134,7 +133,7 @@ def refresh(
     options: LakeOptions,
 ) -> None:
     """Bring the gold table to a point in time, in one commit."""
-    definition = declared(load(pipeline), None, None, clock, mode, None)
+    definition = declared(load(pipeline), clock=clock, mode=mode)
     at = whole_minute(as_of, where="--as-of") if as_of is not None else None
     lake = options.open(
         pipeline=definition,
@@ -181,7 +180,7 @@ def rebuild(
         "keys": [_key(text) for text in keys or ()],
         "since": whole_minute(since, where="--since") if since else None,
     }
-    definition = declared(load(pipeline), None, None, clock, None, None)
+    definition = declared(load(pipeline), clock=clock)
     lake = options.open(
         pipeline=definition,
         writer=f"rebuild {pipeline}",

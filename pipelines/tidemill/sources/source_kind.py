@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -44,11 +44,33 @@ class SourceContext:
 
 
 @dataclass(frozen=True)
+class SourceOption:
+    """A word of a source that the command line takes too: `--input DIR` is `input: DIR`.
+
+    `is_path`: it names a file or folder, which counts from where the command is typed.
+    """
+
+    word: str
+    help: str
+    is_path: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option as it is typed."""
+        return f"--{self.word.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
 class SourceKind:
     """One kind of source: what `kind:` and `--source` call it, a line of help, its words, and what
-    opens it; `open` may raise InputError, and imports Spark itself."""
+    opens it; `open` may raise InputError, and imports Spark itself.
+
+    `options` are the words that may be typed. `clock` is the one of a pipeline that names none.
+    """
 
     name: str
     help: str
     words: type[SourceWords]
     open: Callable[[Any, SourceContext], Source]
+    options: tuple[SourceOption, ...] = ()
+    clock: Literal["event", "wall"] = "event"

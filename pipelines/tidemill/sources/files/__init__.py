@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tidemill.errors import InputError
-from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
+from tidemill.sources.source_kind import SourceContext, SourceKind, SourceOption, SourceWords
 
 if TYPE_CHECKING:
     from tidemill.sources.files.source import Files
@@ -29,4 +29,10 @@ def _open(words: FilesSource, context: SourceContext) -> Files:
     return Files(Path(words.input), context.max_files, context.required)
 
 
-KIND = SourceKind("files", "new files in a folder, JSON lines or Parquet", FilesSource, _open)
+KIND = SourceKind(
+    "files",
+    "new files in a folder, JSON lines or Parquet",
+    FilesSource,
+    _open,
+    options=(SourceOption("input", "The folder of a files source.", is_path=True),),
+)
