@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.sources import registry
-from tidemill.sources.source_kind import SourceOption, SourceWords
+from tidemill import SourceOption, SourceWords
+from tidemill.sources.registry import check_taken, kind_taking, kinds, options
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Said:
         the clock of its kind."""
         if not (self.kind or self.words):
             return {}
-        kind = self.kind or registry.kind_taking(self.words, declared.kind)
-        registry.check_taken(kind, self.words)
+        kind = self.kind or kind_taking(self.words, declared.kind)
+        check_taken(kind, self.words)
         if kind == declared.kind:
             words = declared.model_dump(exclude_unset=True, by_alias=True)
             return {"source": {**words, **self.words}}
-        clock = {"clock": registry.kinds()[kind].clock} if kind in registry.kinds() else {}
+        clock = {"clock": kinds()[kind].clock} if kind in kinds() else {}
         return {"source": {"kind": kind, **self.words}, **clock}
 
 
@@ -43,7 +43,7 @@ def of_source(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     typed = {
         "source_kind": _SOURCE,
-        **{word: _typed(one) for word, one in registry.options().items()},
+        **{word: _typed(one) for word, one in options().items()},
     }
     keyword = Parameter.POSITIONAL_OR_KEYWORD
     more = [Parameter(name, keyword, default=None, annotation=of) for name, of in typed.items()]
@@ -54,7 +54,7 @@ def of_source(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*arguments: Any, **said: Any) -> None:
         kind = said.pop("source_kind")
-        words = {word: said.pop(word) for word in registry.options()}
+        words = {word: said.pop(word) for word in options()}
         given = {word: _as_word(word, text) for word, text in words.items() if text is not None}
         command(*arguments, **said, source=Said(kind, given))
 
@@ -65,7 +65,7 @@ def of_source(command: Callable[..., None]) -> Callable[..., None]:
 
 _SOURCE = Annotated[
     str | None,
-    typer.Option("--source", help=f"{' or '.join(registry.kinds())}.  [default: the pipeline's]"),
+    typer.Option("--source", help=f"{' or '.join(kinds())}.  [default: the pipeline's]"),
 ]
 
 
