@@ -2,8 +2,8 @@
 
 Kinesis has no question for its newest sequence number. So the plan reads the records, a page of
 each shard in turn, until a limit, the newest record or the end of the shard; the last sequence
-number that it saw is where the batch ends. The records are kept for the batch's tasks where they are
-few (MOST_KEPT); the tasks of a larger batch read them again (decision 0060).
+number that it saw is where the batch ends. The records are kept for the batch's tasks where they
+are few (MOST_KEPT); the tasks of a larger batch read them again (decision 0060).
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class _Reading:
 
     def _take(self, shard: _OpenShard, page: Page) -> None:
         """Take of a page what the limits allow, of the first one of a batch one record at least."""
-        old = page.records
+        old: Sequence[KinesisRecord] = page.records
         if self.limits.until is not None:
             old = _before(page.records, self.limits.until)
             shard.is_cut = len(old) < len(page.records)

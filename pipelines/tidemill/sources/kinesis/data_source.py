@@ -6,6 +6,7 @@ each query in a process beside the driver, which plans; tasks have readers of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = "kinesis_py"
-SUMMARY_FOR = timedelta(minutes=10)
+SUMMARY_FOR = 600.0
+"""Seconds after which the stream's retention is asked for again."""
 
 
 def register(spark: SparkSession) -> None:
@@ -85,10 +87,11 @@ class KinesisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.until: datetime | None = None
         self._planned: _Planned | None = None
+        self._asked: tuple[float, StreamSummary] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to a task as the options alone."""
-        return {"options": self.options, "until": None, "_planned": None}
+        return {"options": self.options, "until": None, "_planned": None, "_asked": None}
 
     @cached_property
     def service(self) -> Service:
@@ -159,4 +162,11 @@ class KinesisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise TypeError(f"Kinesis is limited by rows, not by {limit}")
 
     def _summary(self) -> StreamSummary:
-        return self.service.summary()
+        """Return what is known of the stream, asked for seldom: it may be asked 20 times a second
+        by all users of an account together."""
+        asked, summary = self._asked or (0.0, None)
+        age = time.monotonic() - asked
+        if summary is None or age > SUMMARY_FOR:
+            summary, age = self.service.summary(), 0.0
+            self._asked = (time.monotonic(), summary)
+        return summary._replace(at=summary.at + timedelta(seconds=age))

@@ -15,23 +15,12 @@ from typing import Any, NamedTuple
 
 from tidemill.errors import InputError, SetupError
 from tidemill.sources.kinesis.refusals import (
-    IteratorExpired,
     StreamAddress,
     explained_refusal,
     given_up,
     may_pass,
     place_of,
 )
-
-__all__ = [
-    "IteratorExpired",
-    "KinesisRecord",
-    "Page",
-    "Service",
-    "Shard",
-    "StreamAddress",
-    "connect",
-]
 
 PAGE_RECORDS = 10_000
 """What GetRecords gives at most in one answer."""
@@ -54,12 +43,11 @@ class KinesisRecord(NamedTuple):
 class Page(NamedTuple):
     """An answer of GetRecords: what comes next has the iterator `next`, None after the end of a
     shard that was closed; `behind` is how many milliseconds lie between the page and the newest
-    record, `at` the service's time."""
+    record."""
 
     records: tuple[KinesisRecord, ...]
     next: str | None
     behind: int
-    at: datetime
 
 
 class Shard(NamedTuple):
@@ -142,7 +130,7 @@ class Service:
             for one in answer["Records"]
         )
         behind = answer.get("MillisBehindLatest", 0)
-        return Page(records, answer.get("NextShardIterator"), behind, _time_of(answer))
+        return Page(records, answer.get("NextShardIterator"), behind)
 
     def call(self, operation: str, **parameters: Any) -> Mapping[str, Any]:
         """Return the answer of an operation of the API."""

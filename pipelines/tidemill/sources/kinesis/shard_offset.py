@@ -1,8 +1,8 @@
 """How far a stream is read: the offset that Spark keeps in the checkpoint, and its parts.
 
     {"start": "TRIM_HORIZON", "created": "2026-11-20T08:00:00.000Z", "shards": {
-        "shardId-000000000000": {"after": "4966...", "read_to": "...", "records": 210, "ended": true},
-        "shardId-000000000001": {"after": "4966...", "read_to": "...", "records": 195}}}
+        "shardId-000000000000": {"after": "4966...", "read_to": "...", "records": 9, "ended": true},
+        "shardId-000000000001": {"after": "4966...", "read_to": "...", "records": 7}}}
 
 A batch between two offsets is, of each shard, the records with a sequence number in (after of the
 first, after of the second]: the same ones whenever they are read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,12 +13,10 @@ from pyspark.sql import functions as F
 from tidemill.sources.kinesis.data_source import FORMAT, register
 from tidemill.sources.kinesis.read_options import LATEST, ReadOptions
 from tidemill.sources.kinesis.service import connect
-from tidemill.sources.kinesis.shard_offset import TRIM_HORIZON
+from tidemill.sources.kinesis.shard_offset import TRIM_HORIZON, time_of
 
 CHECK_PATIENCE = 10.0
 """Seconds for which the check at start waits for an answer."""
-
-SHARD_NUMBER = r"^shardId-0*(\d+)$"
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,8 @@ class Kinesis:
         a batch."""
         address, start = self.options.address, self.options.starting_position
         if start not in {TRIM_HORIZON, LATEST}:
-            start = json.dumps({"at_timestamp": start, "format": "yyyy-MM-dd'T'HH:mm:ssXXX"})
+            at = time_of(start).astimezone(timezone.utc).isoformat(timespec="seconds")
+            start = json.dumps({"at_timestamp": at, "format": "yyyy-MM-dd'T'HH:mm:ssxxx"})
         options = {
             "streamName": address.stream,
             "region": address.region,
