@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tidemill.sources.kinesis.service import IteratorExpired, Page, Service
+from tidemill.sources.kinesis.refusals import IteratorExpired
+from tidemill.sources.kinesis.service import Page, Service
 
 
 @dataclass
