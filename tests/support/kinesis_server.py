@@ -4,9 +4,9 @@
 
 As the service's reference says: sequence numbers have 56 digits; after a split or a merge the
 records stay in the closed shards, new ones go to open ones, and GetRecords at the end of a closed
-shard has no next iterator; MillisBehindLatest is the age of what is still to be read. On top, faults
-that a test asks for at /faults: so many calls that are throttled or meet an expired iterator,
-records that retention removed, shards that are no longer listed.
+shard has no next iterator; MillisBehindLatest is the age of what is still to be read. On top,
+faults that a test asks for at /faults: so many calls that are throttled or meet an expired
+iterator, records that retention removed, shards that are no longer listed.
 """
 
 from __future__ import annotations

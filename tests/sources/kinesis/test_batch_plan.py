@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_any_limit_gives_each_record_once(kinesis: FakeKinesis, max_records: int
     stream = kinesis.stream(f"limit-{max_records}", 3)
     stream.put(numbers(0, 60))
     found = [texts(rows) for *_, rows in batches(stream.reader(max_records=max_records))]
-    assert sorted(sum(found, [])) == sorted(numbers(0, 60))
+    assert sorted(chain(*found)) == sorted(numbers(0, 60))
     assert max(map(len, found)) <= max_records
 
 
@@ -102,7 +103,7 @@ def test_shards_split_and_merge_in_mid_run(kinesis: FakeKinesis, max_records: in
             found.append(rows_of(reader, at, end))
             at = end
     found += [rows for *_, rows in batches(reader, at)]
-    everything = sum(found, [])
+    everything = [*chain(*found)]
     assert Counter(texts(everything)) == Counter(numbers(0, 120))
     first, last = _first_and_last(found)
     parents = {0: (), 1: (), 2: (0,), 3: (0,), 4: (2, 3)}

@@ -95,7 +95,7 @@ def test_without_region_or_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    with pytest.raises(InputError, match="has no region.*AWS_DEFAULT_REGION"):
+    with pytest.raises(InputError, match=r"has no region.*AWS_DEFAULT_REGION"):
         connect(StreamAddress("one"))
     service = connect(StreamAddress("one", REGION, "http://127.0.0.1:1"), patience=0.2)
     with pytest.raises(InputError, match="no AWS credentials were found"):
@@ -184,7 +184,7 @@ def test_a_shard_that_is_gone_before_it_was_read_to_its_end(kinesis: FakeKinesis
 def test_a_stream_that_was_made_again(kinesis: FakeKinesis) -> None:
     stream = kinesis.stream("remade")
     start = stream.reader().initialOffset()
-    with pytest.raises(QueryError, match="was made at .*; the checkpoint is of a stream made at"):
+    with pytest.raises(QueryError, match=r"was made at .*; the checkpoint is of a stream made at"):
         step(stream.reader(), {**start, "created": "2020-01-01T00:00:00.000Z"})
 
 

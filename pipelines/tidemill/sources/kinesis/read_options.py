@@ -60,7 +60,7 @@ class ReadOptions:
         said = {name.lower(): value for name, value in options.items() if name.lower() != "path"}
         unknown = sorted(said.keys() - {name.lower() for name in _NAMES})
         if unknown:
-            hint = did_you_mean(unknown[0], [name.lower() for name in _NAMES])
+            hint = did_you_mean(unknown[0], _NAMES)
             raise _wrong(f"unknown option {unknown[0]!r}{hint}", ", ".join(_NAMES))
         if not said.get("streamname"):
             raise _wrong("no stream is named", "option streamName")
