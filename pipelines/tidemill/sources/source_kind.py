@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from tidemill.errors import TidemillError
+
 if TYPE_CHECKING:
     from tidemill.sources import Source
 
 
-class SourceWords(BaseModel):
-    """The words of a source in a pipeline's file: frozen, and unknown ones are refused.
+class Words(BaseModel):
+    """Words of a pipeline's file: frozen, and unknown ones are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class SourceWords(Words):
+    """The words of a source in a pipeline's file.
 
     A kind's own class adds `kind: Literal["its name"]` and its options, each with a default where
     `tidemill run --source NAME` shall do without.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     kind: str
 
@@ -66,6 +72,9 @@ class SourceKind:
     opens it; `open` may raise InputError, and imports Spark itself.
 
     `options` are the words that may be typed. `clock` is the one of a pipeline that names none.
+    `jars` are the coordinates of what Spark needs and does not bring, each of them: none is fetched
+    for their sake. `explain` returns our own error for the text of one of Spark's that the source
+    caused, else None.
     """
 
     name: str
@@ -74,3 +83,5 @@ class SourceKind:
     open: Callable[[Any, SourceContext], Source]
     options: tuple[SourceOption, ...] = ()
     clock: Literal["event", "wall"] = "event"
+    jars: tuple[str, ...] = ()
+    explain: Callable[[str], TidemillError | None] = lambda text: None

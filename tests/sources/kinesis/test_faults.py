@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from kinesis import REGION, FakeKinesis, name_of
-from tidemill.errors import InputError, QueryError
+from tidemill.errors import InputError, QueryError, SourceError
 from tidemill.sources.kinesis.batch_plan import Limits, plan_batch
 from tidemill.sources.kinesis.data_source import KinesisStreamReader
 from tidemill.sources.kinesis.refusals import StreamAddress
@@ -44,7 +44,7 @@ def test_a_throttled_call_waits_longer_each_time(kinesis: FakeKinesis) -> None:
 def test_throttled_for_too_long_is_said(kinesis: FakeKinesis) -> None:
     service = replace(kinesis.stream("busy").service, patience=0.3)
     kinesis.fault(throttle=10**6)
-    with pytest.raises(QueryError) as error:
+    with pytest.raises(SourceError) as error:
         service.page(service.iterator(name_of(0), "TRIM_HORIZON", None), 10)
     assert "get_records was refused for 0 s: ProvisionedThroughputExceeded" in str(error.value)
     assert "fewer readers of this stream, or more shards" in str(error.value)
@@ -82,7 +82,7 @@ def test_a_stream_that_is_not_there(
 def test_no_answer_ends_in_time_with_exit_3(kinesis: FakeKinesis) -> None:
     options = kinesis.stream("gone").options()
     address = replace(options.address, endpoint="http://127.0.0.1:1")
-    with pytest.raises(QueryError, match="does not answer describe_stream_summary") as error:
+    with pytest.raises(SourceError, match="does not answer describe_stream_summary") as error:
         Kinesis(replace(options, address=address), patience=0.3).check(once=True)
     assert error.value.exit_code == 3
     assert "network that reaches Kinesis" in str(error.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.errors import InputError, QueryError, RunError, TidemillError
+from tidemill.errors import InputError, QueryError, SourceError, TidemillError
 
 _BUSY = {
     "ProvisionedThroughputExceededException",
@@ -53,7 +53,9 @@ def may_pass(error: Exception) -> bool:
     return isinstance(error, (ConnectionError, HTTPClientError))
 
 
-def given_up(error: Exception, address: StreamAddress, operation: str, patience: float) -> RunError:
+def given_up(
+    error: Exception, address: StreamAddress, operation: str, patience: float
+) -> SourceError:
     """Return the error of a call that was tried for `patience` seconds."""
     from botocore.exceptions import ClientError
 
@@ -63,7 +65,7 @@ def given_up(error: Exception, address: StreamAddress, operation: str, patience:
     else:
         found = f"does not answer {operation} within {patience:.0f} s ({error})"
         expected = "a network that reaches Kinesis in this region, or its endpoint_url"
-    return QueryError(found, where=place_of(address), expected=expected)
+    return SourceError(found, where=place_of(address), expected=expected)
 
 
 def explained_refusal(error: Exception, address: StreamAddress, operation: str) -> Exception:

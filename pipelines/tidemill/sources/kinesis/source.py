@@ -32,7 +32,7 @@ class Kinesis:
         return {"kind": "kinesis", "stream": self.options.address.stream, "region": service.region}
 
     def check(self, *, once: bool) -> None:
-        """Raise InputError for a stream that is not there or may not be read, QueryError where
+        """Raise InputError for a stream that is not there or may not be read, SourceError where
         nothing answers within CHECK_PATIENCE. A stream without records is none."""
         service = connect(self.options.address, self.patience)
         service.summary()
