@@ -79,11 +79,18 @@ class Broker:
     def expire(self, topic: str, before: int, partition: int = 0) -> None:
         """Delete the records of a partition before an offset, as retention does."""
         which = self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
-        limit = self._jvm.org.apache.kafka.clients.admin.RecordsToDelete.beforeOffset(before)
         deleted = self._jvm.java.util.HashMap()
-        deleted.put(which, limit)
+        deleted.put(which, self._until(before))
         with self._admin() as admin:
             admin.deleteRecords(deleted).all().get()
+
+    def _until(self, offset: int) -> Any:
+        """RecordsToDelete.beforeOffset, by reflection: a getter of the same name hides it."""
+        java, new_array = self._jvm.java.lang, self.spark.sparkContext._gateway.new_array
+        of = java.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete")
+        types, values = new_array(java.Class, 1), new_array(java.Object, 1)
+        types[0], values[0] = java.Long.TYPE, offset
+        return of.getMethod("beforeOffset", types).invoke(None, values)
 
     def send(
         self,

@@ -120,6 +120,32 @@ def _show_run(show: Show, summary: dict[str, Any]) -> None:
         show.say(line)
 
 
+@commands.command(epilog=example("tidemill replay plays.yaml --topic plays --from 0 --to 5000"))
+@on_lake(waits=True)
+@of_source
+def replay(
+    pipeline: PipelineName,
+    topic: Annotated[str, typer.Option(help="The topic to read again.")],
+    first: Annotated[int, typer.Option("--from", help="The first offset.")],
+    end: Annotated[int, typer.Option("--to", help="The offset behind the last one.")],
+    partition: Annotated[
+        int | None, typer.Option(help="Of this partition only.  [default: each]")
+    ] = None,
+    *,
+    source: Said,
+    options: LakeOptions,
+) -> None:
+    """Read a range of a topic again: what bronze lacks is landed, what it could not read repaired.
+
+    Each record counts once, however often it is replayed. The next run takes in what was landed.
+    """
+    definition = declared(load(pipeline), source)
+    show = showing(options.as_json)
+    with options.open(pipeline=definition, writer=f"replay {pipeline}") as lake:
+        summary = lake.replay(topic, first, end, partition)
+    print_one(options.as_json, summary, lambda: show.summary(summary))
+
+
 @commands.command(epilog=example("tidemill refresh engagement --as-of 2026-11-21T10:05:00Z"))
 @on_lake(waits=True)
 def refresh(

@@ -19,6 +19,7 @@ class Fault:
     error: type[TidemillError] = SourceError
 
 
+_STATE = re.compile(r" SQLSTATE: \w+")
 FAULTS: Sequence[Fault] = (
     Fault(
         r"Failed to find data source: kafka",
@@ -37,10 +38,10 @@ FAULTS: Sequence[Fault] = (
         "READ and DESCRIBE on the topics for this user",
     ),
     Fault(
-        r"KAFKA_DATA_LOSS\.?\w*\]([^\n]*)|(OffsetOutOfRangeException[^\n]*)",
-        "the brokers no longer have records that are not read yet: {0}",
-        "a longer retention; to go on without them, which counts nothing of them, "
-        "fail_on_data_loss: false",
+        r"Some data may have been lost[\s\S]*?Reason: ([^\n]*)",
+        "the brokers do not have the records that come next: {0}",
+        "starting_offsets that exist, and a longer retention; to go on without what is gone, which "
+        "is counted nowhere, fail_on_data_loss: false",
     ),
     Fault(
         r"UnknownTopicOrPartitionException[^\n]*",
@@ -61,7 +62,7 @@ def explained(text: str) -> TidemillError | None:
         return None
     for fault in FAULTS:
         if found := re.search(fault.pattern, text):
-            groups = [group.strip() for group in found.groups() if group]
+            groups = [_STATE.sub("", group).strip() for group in found.groups() if group]
             said = fault.message.format(*(groups or [""]), "")
             return fault.error(said[:400], where="source", expected=fault.expected)
     return None
