@@ -49,7 +49,16 @@ from tidemill.sources import Source
 from tidemill.sources.source_kind import SourceContext, SourceKind, SourceOption, SourceWords
 
 if TYPE_CHECKING:
-    from tidemill.api import GoldVersion, Lake, Quarantine, Status, chart, open_lake, show
+    from tidemill.api import (
+        GoldVersion,
+        Lake,
+        Quarantine,
+        Status,
+        chart,
+        open_lake,
+        register_kinesis,
+        show,
+    )
 
 __all__ = [
     "Aggregate",
@@ -97,6 +106,7 @@ __all__ = [
     "open_lake",
     "quantiles",
     "ratio",
+    "register_kinesis",
     "show",
     "statement",
     "stddev",
@@ -105,7 +115,10 @@ __all__ = [
     "variance",
 ]
 
-_OF_SPARK = ("GoldVersion", "Lake", "Quarantine", "Status", "chart", "open_lake", "show")
+_OF_SPARK = (
+    *("GoldVersion", "Lake", "Quarantine", "Status", "chart", "open_lake", "register_kinesis"),
+    "show",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from children import Children
 from kinesis import FakeKinesis, name_of
 from lakes import NOW, Event, payload
 from runs import of_files, reading, run_once, write_file
-from tidemill.sources.kinesis.data_source import register
+from tidemill import register_kinesis
 from tidemill.sources.kinesis.source import Kinesis
 
 pytestmark = pytest.mark.stream
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.stream
 def test_the_format_on_its_own(spark: SparkSession, kinesis: FakeKinesis, tmp_path: Path) -> None:
     stream = kinesis.stream("own", 2)
     stream.put(map(str, range(30)))
-    register(spark)
+    register_kinesis(spark)
     rows = spark.readStream.format("kinesis_py").options(
         streamName="own",
         region="eu-central-1",

@@ -1,7 +1,7 @@
 """The Python data source for Spark: `spark.readStream.format("kinesis_py")`.
 
-It needs no other part of Tidemill: register it with `register(spark)`. Spark keeps one reader for
-each query in a process beside the driver, which plans; tasks have readers of their own.
+It needs no other part of Tidemill: register it with `register_kinesis(spark)`. Spark keeps one
+reader for each query in a process beside the driver, which plans; tasks have readers of their own.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ SUMMARY_FOR = 600.0
 """Seconds after which the stream's retention is asked for again."""
 
 
-def register(spark: SparkSession) -> None:
-    """Make the formats `kinesis_py` and `tidemill_kinesis`, which are one, known to a session."""
+def register_kinesis(spark: SparkSession) -> None:
+    """Make the formats `kinesis_py` and `tidemill_kinesis`, which are one, known to a session:
+    `spark.readStream.format("kinesis_py")` reads an Amazon Kinesis stream, on any Spark 4.2."""
     spark.dataSource.register(KinesisDataSource)
     spark.dataSource.register(TidemillKinesisDataSource)
 

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.sources.kinesis.data_source import FORMAT, register
+from tidemill.sources.kinesis.data_source import FORMAT, register_kinesis
 from tidemill.sources.kinesis.read_options import LATEST, ReadOptions
 from tidemill.sources.kinesis.service import connect
 from tidemill.sources.kinesis.shard_offset import TRIM_HORIZON, time_of
@@ -55,7 +55,7 @@ class Kinesis:
         if "DATABRICKS_RUNTIME_VERSION" in os.environ:
             rows = spark.readStream.format("kinesis").options(**self._of_databricks()).load()
             return _records(rows.withColumn("subSequenceNumber", F.lit(None).cast("bigint")))
-        register(spark)
+        register_kinesis(spark)
         return _records(spark.readStream.format(FORMAT).options(**self.options.to_spark()).load())
 
     def _of_databricks(self) -> dict[str, str]:
