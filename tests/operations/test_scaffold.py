@@ -29,20 +29,6 @@ def test_it_writes_a_pipeline_with_events_and_a_test(tmp_path: Path) -> None:
     assert not any("$" in (tmp_path / "new" / name).read_text() for name in FILES)
 
 
-def test_a_pipeline_of_a_kinesis_stream(tmp_path: Path) -> None:
-    assert call("init", "shop", "--folder", tmp_path, "--source", "kinesis").code == 0
-    definition = load(str(tmp_path / "shop.yaml"))
-    assert definition.source.model_dump()["stream"] == "shop"
-    assert (definition.source.kind, definition.clock) == ("kinesis", "wall")
-
-
-def test_a_source_without_a_first_pipeline(tmp_path: Path) -> None:
-    answer = call("init", "shop", "--folder", tmp_path, "--source", "kinesys", "--json")
-    assert answer.code == 2 and answer.error["where"] == "--source"
-    assert "did you mean 'kinesis'?" in str(answer.error["message"])
-    assert not list(tmp_path.iterdir())
-
-
 def test_its_statements_parse(tmp_path: Path) -> None:
     call("init", "shop", "--folder", tmp_path)
     words = ("--view", "shop", "--pipeline", tmp_path / "shop.yaml")
@@ -53,7 +39,7 @@ def test_its_statements_parse(tmp_path: Path) -> None:
 
 @pytest.mark.stream
 def test_its_test_passes(tmp_path: Path, children: Children) -> None:
-    call("init", "shop", "--folder", tmp_path / "new", "--source", "kinesis")
+    call("init", "shop", "--folder", tmp_path / "new")
     test = tmp_path / "new" / "test_shop.py"
     child = children.python("-m", "pytest", "-q", "-p", "no:cacheprovider", test)
     assert child.ended() == 0, child.out.read_text()

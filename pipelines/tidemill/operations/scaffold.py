@@ -8,23 +8,19 @@ from string import Template
 
 from tidemill.config.settings import Clock
 from tidemill.errors import UsageError
-from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import identifier
-from tidemill.sources.registry import kinds
-from tidemill.sources.source_kind import SourceKind
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def begin(name: str, folder: Path, clock: Clock, source: str) -> list[Path]:
-    """Write `NAME.yaml`, which reads a source of this kind, `events/sample.jsonl` and
-    `test_NAME.py` into a folder; return their paths.
+def begin(name: str, folder: Path, clock: Clock) -> list[Path]:
+    """Write `NAME.yaml`, `events/sample.jsonl` and `test_NAME.py` into a folder; return their
+    paths.
 
     The events are yesterday's, so that they are not too old to be counted. UsageError when the name
-    is no identifier, the kind has no first pipeline, or one of the files is there: then none is
-    written.
+    is no identifier, or when one of the files is there: then none is written.
     """
-    texts = _texts(_checked(name), clock, _kind(source))
+    texts = _texts(_checked(name), clock)
     _refuse_existing(folder, texts)
     try:
         for path, text in texts.items():
@@ -45,25 +41,15 @@ def _checked(name: str) -> str:
         raise UsageError(str(error), where="NAME", expected=expected) from error
 
 
-def _kind(source: str) -> SourceKind:
-    known = {name: kind for name, kind in kinds().items() if kind.example}
-    if source not in known:
-        found = f"no first pipeline for {source!r}{did_you_mean(source, known)}"
-        raise UsageError(found, where="--source", expected=" or ".join(known))
-    return known[source]
-
-
-def _texts(name: str, clock: Clock, kind: SourceKind) -> dict[Path, str]:
+def _texts(name: str, clock: Clock) -> dict[Path, str]:
     day = (clock.now() - timedelta(days=1)).date().isoformat()
     templates = {
         Path(f"{name}.yaml"): "pipeline.yaml",
         Path("events", "sample.jsonl"): "sample.jsonl",
         Path(f"test_{name}.py"): "test_pipeline.py.txt",
     }
-    source = Template(kind.example).substitute(name=name)
-    words = {"name": name, "day": day, "source": source, "clock": kind.clock}
     return {
-        path: Template((TEMPLATES / template).read_text("utf-8")).substitute(words)
+        path: Template((TEMPLATES / template).read_text("utf-8")).substitute(name=name, day=day)
         for path, template in templates.items()
     }
 

@@ -74,8 +74,7 @@ class SourceKind:
     `options` are the words that may be typed. `clock` is the one of a pipeline that names none.
     `jars` are the coordinates of what Spark needs and does not bring, each of them: none is fetched
     for their sake. `explain` returns our own error for the text of one of Spark's that the source
-    caused, else None. `example` is the source of a first pipeline in YAML, under comments; `$name`
-    is the pipeline's name.
+    caused, else None.
     """
 
     name: str
@@ -86,4 +85,3 @@ class SourceKind:
     clock: Literal["event", "wall"] = "event"
     jars: tuple[str, ...] = ()
     explain: Callable[[str], TidemillError | None] = lambda text: None
-    example: str = ""

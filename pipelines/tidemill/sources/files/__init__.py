@@ -34,8 +34,5 @@ KIND = SourceKind(
     "new files in a folder, JSON lines or Parquet",
     FilesSource,
     _open,
-    example="""\
-# New files in a folder, JSON lines or Parquet; seen from where the command is started.
-source: {kind: files, input: events}""",
     options=(SourceOption("input", "The folder of a files source.", is_path=True),),
 )

@@ -66,8 +66,4 @@ KIND = SourceKind(
         SourceOption("endpoint_url", "Another endpoint than AWS's, such as of a VPC."),
     ),
     clock="wall",
-    example="""\
-# The records of a Kinesis stream, a JSON object each. Credentials are boto3's: the environment,
-# AWS_PROFILE or a role, never this file; so is the region, unless `region: NAME` stands here.
-source: {kind: kinesis, stream: $name, starting_position: trim_horizon}""",
 )
