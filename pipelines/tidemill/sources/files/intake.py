@@ -73,3 +73,6 @@ class Intake:
             name, place = "cleanSource", "sourceArchiveDir"
             done = {name: self.after}
         return {**done, **({place: str(self.archive)} if self.archive else {})}
+
+
+KEEP = Intake()

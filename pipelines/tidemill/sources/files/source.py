@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from tidemill.errors import InputError
-from tidemill.sources.files.intake import Intake
+from tidemill.sources.files.intake import KEEP, Intake
 from tidemill.sources.files.parquet import Footer, check_magic, common_schema, read_footer
 
 JSON = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -57,7 +57,7 @@ class Files:
     folder: Path
     max_files_per_trigger: int = 1000
     required: Mapping[str, str] = field(default_factory=dict, hash=False)
-    intake: Intake = Intake()
+    intake: Intake = KEEP
 
     def __post_init__(self) -> None:
         """Make the folder absolute."""
@@ -72,8 +72,9 @@ class Files:
     def check(self, *, once: bool) -> None:
         """Raise InputError for what is wrong at start: folder, mixture, an unreadable file.
 
-        `once` needs at least one file, unless those that are read go elsewhere. Every Parquet file's first and last bytes are read, and
-        up to MOST_FOOTERS footers for the required columns.
+        `once` needs at least one file, unless those that are read go elsewhere. Every Parquet
+        file's first and last bytes are read, and up to MOST_FOOTERS footers for the required
+        columns.
         """
         self.intake.check(self.folder)
         files = self._files()
