@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-all test-long test-around test-connect test-zones test-full lint bench api notebooks lock clean
+.PHONY: help setup demo test test-all test-long test-around test-connect test-zones test-full kafka lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -39,6 +39,9 @@ test-zones: setup ## the core again, the machine's clock in Berlin, then in St. 
 
 test-full: setup ## all of these tests, in their long forms too
 	@$(BIN)/$(PYTEST) $(ARGS)
+
+kafka: setup ## a Kafka broker on 127.0.0.1:9092, its data in ./kafka-data, until Ctrl-C
+	@$(BIN)/python scripts/kafka.py $(ARGS)
 
 lint: setup ## ruff check, ruff format --check, mypy, the order of imports
 	$(BIN)/ruff check .
