@@ -219,3 +219,10 @@ def test_bytes_that_are_no_text_stay(kinesis: FakeKinesis) -> None:
     stream.put([b"\xff\x00\xfe"])
     ((_, _, rows),) = batches(stream.reader())
     assert rows[0]["data"] == b"\xff\x00\xfe"
+
+
+def test_the_shard_that_is_furthest_behind_is_read_first(kinesis: FakeKinesis) -> None:
+    stream = kinesis.stream("fair", 2)
+    stream.put(numbers(0, 30))
+    shards = [rows[0]["shardId"] for *_, rows in batches(stream.reader(max_records=1))]
+    assert set(shards[:4]) == {name_of(0), name_of(1)}

@@ -128,6 +128,11 @@ class _OpenShard:
         """Whether there is nothing more to read of it now."""
         return self.at_tip or self.is_cut or self.cursor.ended
 
+    @property
+    def read_to(self) -> datetime:
+        """Up to when the shard is read by now."""
+        return self.last.arrived if self.last else self.before.read_to or LONG_AGO
+
     def read(self, most: int) -> Page:
         """Return the next page, of which nothing is taken yet."""
         page = self.cursor.read(most)
@@ -180,7 +185,7 @@ class _Reading:
         """Read rounds, the shard that is furthest behind first where not all get their turn."""
         with ThreadPoolExecutor(MOST_THREADS) as pool:
             while shards := self._unread():
-                shards.sort(key=lambda shard: shard.last.arrived if shard.last else LONG_AGO)
+                shards.sort(key=lambda shard: shard.read_to)
                 share = self._share(len(shards))
                 turn = shards[: None if self.limits.records is None else self._records_left]
                 pages = list(pool.map(lambda shard, share=share: shard.read(share), turn))

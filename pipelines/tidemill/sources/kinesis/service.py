@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from tidemill.errors import InputError, SetupError
+from tidemill.errors import InputError, QueryError, SetupError
 from tidemill.sources.kinesis.refusals import (
     StreamAddress,
     explained_refusal,
@@ -107,9 +107,15 @@ class Service:
         return self._iterator(shard, start)
 
     def holds(self, shard: str, sequence: str) -> bool:
-        """Return whether a record is still in its shard."""
-        at = {"StartingSequenceNumber": sequence}
-        iterator: str | None = self._iterator(shard, "AT_SEQUENCE_NUMBER", **at)
+        """Return whether a record is still in its shard; a number that the service does not know any
+        more is not."""
+        try:
+            at = {"StartingSequenceNumber": sequence}
+            iterator: str | None = self._iterator(shard, "AT_SEQUENCE_NUMBER", **at)
+        except QueryError as error:
+            if "InvalidArgumentException" in error.message:
+                return False
+            raise
         while iterator:
             page = self.page(iterator, 1)
             if page.records or not page.behind:
