@@ -13,6 +13,7 @@ from botocore.stub import Stubber
 
 from kinesis import REGION, FakeKinesis, name_of
 from tidemill.errors import InputError, QueryError, SourceError
+from tidemill.pipeline.failures import explained
 from tidemill.sources.kinesis.batch_plan import Limits, plan_batch
 from tidemill.sources.kinesis.data_source import KinesisStreamReader
 from tidemill.sources.kinesis.refusals import StreamAddress
@@ -199,3 +200,15 @@ def test_a_quiet_stream_is_pinned_once_an_hour(kinesis: FakeKinesis) -> None:
     read_to = later.end.shards[name_of(0)].read_to
     assert read_to and read_to - datetime.now(timezone.utc) > timedelta(hours=1)
     assert count(reader, at.to_json(), later.end.to_json()) == 0
+
+
+def test_what_the_reader_raises_reaches_the_user(kinesis: FakeKinesis) -> None:
+    """Spark hands on the traceback of the reader's process alone."""
+    raised = QueryError(
+        "records of shardId-0 may be gone", where="stream one", expected="more time"
+    )
+    text = f"[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] ...\ntidemill.errors.QueryError: {raised}"
+    error = explained(RuntimeError(text), "engagement_land")
+    assert isinstance(error, QueryError) and error.exit_code == 3
+    assert "stream one: records of shardId-0 may be gone" in str(error)
+    assert error.expected == "more time"

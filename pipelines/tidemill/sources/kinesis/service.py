@@ -107,8 +107,8 @@ class Service:
         return self._iterator(shard, start)
 
     def holds(self, shard: str, sequence: str) -> bool:
-        """Return whether a record is still in its shard; a number that the service does not know any
-        more is not."""
+        """Return whether a record is still in its shard; one whose number the service does not know
+        any more is not."""
         try:
             at = {"StartingSequenceNumber": sequence}
             iterator: str | None = self._iterator(shard, "AT_SEQUENCE_NUMBER", **at)
