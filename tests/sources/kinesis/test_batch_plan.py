@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.datasource_internal import ReadLimitRegistry
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
 
 from kinesis import FakeKinesis, FakeStream, name_of
 from tidemill.sources.kinesis import batch_plan
-from tidemill.sources.kinesis.data_source import KinesisStreamReader
-from tidemill.sources.kinesis.shard_range import KeptRecords, ShardRange
+from tidemill.sources.kinesis.data_source import KinesisDataSource, KinesisStreamReader
+from tidemill.sources.kinesis.shard_range import SCHEMA, KeptRecords, ShardRange
 
+TYPES = {
+    "string": "STRING",
+    "binary": "BINARY",
+    "int64": "BIGINT",
+    "timestamp[us, tz=UTC]": "TIMESTAMP",
+}
 Offset = dict[str, Any]
 Row = dict[str, Any]
 
@@ -184,6 +196,26 @@ def test_how_far_behind_is_told_to_spark(kinesis: FakeKinesis) -> None:
     assert report and report["millisBehindLatest"] == report["shards"][name_of(0)] > 0
     reader.latestOffset(middle, ReadAllAvailable())
     assert reader.reportLatestOffset() == {"millisBehindLatest": 0, "shards": {name_of(0): 0}}
+
+
+def test_it_goes_through_sparks_own_calls(kinesis: FakeKinesis) -> None:
+    """The source, its limit, reader and tasks as Spark's planner and workers get them."""
+    stream = kinesis.stream("pickled", 2)
+    stream.put(numbers(0, 50))
+    options = CaseInsensitiveDict(stream.options(max_records=20).to_spark())
+    source = pickle.loads(cloudpickle.dumps(KinesisDataSource(options)))
+    reader = source.streamReader(StructType())
+    limit = reader.getDefaultReadLimit()
+    told = {**dataclasses.asdict(limit), "_type": type(limit).__name__}
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadLimitRegistry().get(told))
+    for parts in (reader.partitions(start, end), reader.partitions(start, end)):
+        worker, tasks = pickle.loads(cloudpickle.dumps((reader, parts)))
+        found = [batch for task in tasks for batch in worker.read(task)]
+        assert sum(batch.num_rows for batch in found) == 20
+        assert [f"{one.name} {TYPES[str(one.type)]}" for one in found[0].schema] == SCHEMA.split(
+            ", "
+        )
 
 
 def test_few_records_travel_with_the_tasks_of_many_only_places(

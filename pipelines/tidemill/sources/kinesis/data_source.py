@@ -27,7 +27,14 @@ from tidemill.sources.kinesis.batch_plan import BatchPlan, Limits, plan_batch
 from tidemill.sources.kinesis.read_options import LATEST, ReadOptions
 from tidemill.sources.kinesis.service import Service, StreamSummary, connect
 from tidemill.sources.kinesis.shard_offset import TRIM_HORIZON, StreamOffset, time_text
-from tidemill.sources.kinesis.shard_range import SCHEMA, kept, ranges, read
+from tidemill.sources.kinesis.shard_range import (
+    SCHEMA,
+    KeptRecords,
+    ShardRange,
+    kept,
+    ranges,
+    read,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,6 +150,9 @@ class KinesisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task as Arrow batches."""
+        if isinstance(partition, KeptRecords):
+            return partition.read()
+        assert isinstance(partition, ShardRange)
         return read(self.service, partition, fails=self.options.fail_on_data_loss)
 
     @cached_property

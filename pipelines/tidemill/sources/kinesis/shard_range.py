@@ -50,6 +50,13 @@ class KeptRecords(InputPartition):
 
     batches: bytes
 
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the records, with the columns of SCHEMA."""
+        import pyarrow as pa
+
+        with pa.ipc.open_stream(self.batches) as reader:
+            yield from reader
+
 
 def ranges(start: StreamOffset, end: StreamOffset) -> list[ShardRange]:
     """Return what the shards have between two offsets. Where the stream begins, says the end: a
@@ -83,12 +90,9 @@ def kept(
     ]
 
 
-def read(service: Service, part: InputPartition, *, fails: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a task, with the columns of SCHEMA."""
-    if isinstance(part, KeptRecords):
-        yield from _from_bytes(part.batches)
-        return
-    assert isinstance(part, ShardRange)
+def read(service: Service, part: ShardRange, *, fails: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a range, with the columns of SCHEMA; QueryError where some are gone,
+    unless `fails` is False."""
     for page in _pages(service, part, fails):
         yield arrow_batch(service.address.stream, part.shard, page)
 
@@ -172,10 +176,3 @@ def _to_bytes(batch: pa.RecordBatch) -> bytes:
     ) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue().to_pybytes())
-
-
-def _from_bytes(batches: bytes) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(batches) as reader:
-        yield from reader
