@@ -211,4 +211,4 @@ def test_what_the_reader_raises_reaches_the_user(kinesis: FakeKinesis) -> None:
     error = explained(RuntimeError(text), "engagement_land")
     assert isinstance(error, QueryError) and error.exit_code == 3
     assert "stream one: records of shardId-0 may be gone" in str(error)
-    assert error.expected == "more"
+    assert error.expected == "more time"
