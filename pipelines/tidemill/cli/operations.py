@@ -63,19 +63,19 @@ def doctor(
 
     With --pipeline or --source its source too: jars, whether it answers, whether it lets us read.
     """
-    from tidemill.operations import source_checks
     from tidemill.operations.doctor import checks, quicken
+    from tidemill.operations.source_checks import checks_of_source, fetch_jars
 
     named = pipeline or ("engagement" if source.kind or source.words else None)
     definition = declared(load(named), source) if named else None
     if warm:
         quicken()
         if definition:
-            source_checks.fetch_jars(definition)
+            fetch_jars(definition)
     place = Place.resolve(root)
     results = checks(place.root or Path())
     if definition and not (warm and not source.words and not pipeline):
-        results += source_checks.checks(definition, place)
+        results += checks_of_source(definition, place)
     listed = [
         {name: getattr(c, name) for name in ("name", "ok", "found", "expected", "fix")}
         for c in results

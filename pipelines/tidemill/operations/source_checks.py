@@ -36,11 +36,11 @@ def fetch_jars(definition: PipelineDefinition) -> None:
         ivy.fetch(jars)
 
 
-def checks(definition: PipelineDefinition, root: Place) -> list[Check]:
+def checks_of_source(definition: PipelineDefinition, place: Place) -> list[Check]:
     """Return the checks of a pipeline's source, in the order in which to repair them; the first
     that fails is the last one."""
     found = []
-    for check in _checks(definition, root):
+    for check in _checks(definition, place):
         found.append(check)
         if not check.ok:
             break

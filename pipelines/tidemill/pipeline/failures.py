@@ -71,7 +71,7 @@ def sentence(error: BaseException) -> str:
 
 def _of_source(text: str) -> TidemillError | None:
     """Return our own error where a kind of source knows what Spark's text means."""
-    faults = (kind.explain(text) for kind in kinds().values())
+    faults = (kind.explain(text) for kind in kinds().values() if kind.explain)
     return next((fault for fault in faults if fault), None)
 
 

@@ -84,4 +84,4 @@ class SourceKind:
     options: tuple[SourceOption, ...] = ()
     clock: Literal["event", "wall"] = "event"
     jars: tuple[str, ...] = ()
-    explain: Callable[[str], TidemillError | None] = lambda text: None
+    explain: Callable[[str], TidemillError | None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import time
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import runs
 from brokers import PASSWORD, Broker
+from children import Children
 from command_line import Answer, call
 from lakes import at, payload
 from tidemill.sources.kafka.faults import explained
@@ -141,3 +143,17 @@ def test_texts_of_the_client(text: str, message: str) -> None:
 
 def test_other_errors_are_not_kafkas() -> None:
     assert explained("java.util.concurrent.TimeoutException: lock") is None
+
+
+def test_without_jars_a_run_says_how_to_fetch_them(children: Children, tmp_path: Path) -> None:
+    """The user's home folder is empty: no session is started, nothing is fetched."""
+    source = {"kind": "kafka", "bootstrap_servers": "127.0.0.1:1", "topics": ["t"]}
+    file, home = declare(tmp_path, source), tmp_path / "home"
+    home.mkdir()
+    words = ("run", file, "--once", "--root", tmp_path / "lake", "--json")
+    child = children.tidemill(*words, HOME=str(home))
+    assert child.ended() == 2
+    error = json.loads(child.out.read_text())["error"]
+    assert (error["kind"], error["where"]) == ("setup", "jars")
+    assert error["expected"].startswith("`tidemill doctor --warm --source kafka`")
+    assert not list(home.iterdir())
