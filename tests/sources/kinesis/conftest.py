@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kinesis import CREDENTIALS, REGION, FakeKinesis, serving
+
+# Before the session of all tests starts: the processes of Spark's own have the environment of then.
+os.environ.update({**CREDENTIALS, "AWS_DEFAULT_REGION": REGION})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,11 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def kinesis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeKinesis]:
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in {**CREDENTIALS, "AWS_DEFAULT_REGION": REGION}.items():
-            environment.setenv(name, value)
-        with serving(tmp_path_factory.mktemp("kinesis")) as server:
-            yield server
+    with serving(tmp_path_factory.mktemp("kinesis")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
