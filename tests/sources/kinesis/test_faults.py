@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -11,6 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
+from command_line import call
 from kinesis import REGION, FakeKinesis, name_of
 from tidemill.errors import InputError, QueryError, SourceError
 from tidemill.pipeline.failures import explained
@@ -212,3 +214,16 @@ def test_what_the_reader_raises_reaches_the_user(kinesis: FakeKinesis) -> None:
     assert isinstance(error, QueryError) and error.exit_code == 3
     assert "stream one: records of shardId-0 may be gone" in str(error)
     assert error.expected == "more time"
+
+
+def test_the_command_line_says_it(kinesis: FakeKinesis, tmp_path: Path) -> None:
+    kinesis.stream("clicks-of-doctor")
+    at = ("--endpoint-url", kinesis.endpoint, "--root", tmp_path / "lake", "--json")
+    answer = call("run", "engagement", "--stream", "unknown", "--once", *at)
+    assert answer.code == 2
+    assert answer.error["message"] == "there is no such stream, or shard"
+    assert answer.error["where"] == f"stream unknown at {kinesis.endpoint}"
+    for name, ok in (("clicks-of-doctor", True), ("unknown", False)):
+        answer = call("doctor", "--source", "kinesis", "--stream", name, *at)
+        (check,) = (one for one in answer.json["checks"] if one["name"] == "source")
+        assert check["ok"] is ok

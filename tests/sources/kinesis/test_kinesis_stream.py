@@ -94,17 +94,6 @@ def test_killed_and_resumed_it_gives_the_gold_of_the_same_files(
     assert {row.record_id.split("/")[0] for row in refused} == {"clicks"}
 
 
-def test_unknown_streams_end_at_start(kinesis: FakeKinesis, children: Children) -> None:
-    words = ("--stream", "unknown", "--endpoint-url", kinesis.endpoint, "--json")
-    child = children.tidemill(
-        "run", "engagement", *words, "--once", "--root", children.folder / "l"
-    )
-    assert child.ended() == 2
-    error = json.loads(child.out.read_text())["error"]
-    assert error["message"] == "there is no such stream, or shard"
-    assert error["where"] == f"stream unknown at {kinesis.endpoint}"
-
-
 def test_bytes_and_place_of_a_record(spark: SparkSession, kinesis: FakeKinesis) -> None:
     """The schema that land takes; identity keeps what may not change."""
     stream = kinesis.stream("columns")
