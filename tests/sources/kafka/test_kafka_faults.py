@@ -111,7 +111,7 @@ def test_a_message_of_ten_megabytes(spark: SparkSession, broker: Broker, tmp_pat
     broker.send(topic, [event, payload(("b", "p", "g", "view", at("10:00")))])
     rows = runs.run_once(tmp_path / "lake", of_topic(broker, topic))
     clean = next(row for row in rows if row.query == "clean")
-    assert (clean.accepted, clean.quarantined) == (1, 1)
+    assert (clean.counts["accepted"], clean.counts["quarantined"]) == (1, 1)
     lake = runs.reading(spark, tmp_path / "lake")
     assert lake.table("bronze").where(f"length(raw_payload) = {len(event)}").count() == 1
     assert lake.table("quarantine").first().reasons == ["too_long:profile_id"]

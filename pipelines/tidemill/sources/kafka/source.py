@@ -16,6 +16,7 @@ from tidemill.errors import SourceError
 from tidemill.sources.kafka import payload, reader_options
 from tidemill.sources.kafka.words import KafkaSource
 
+A_LONG_TIME = 10**9  # seconds: no record is that far ahead
 Range = tuple[int, int]
 """Offsets of a partition: from the first one to before the second."""
 
@@ -73,18 +74,14 @@ class Kafka:
         return {topic: {int(p): n for p, n in parts.items()} for topic, parts in said.items()}
 
     def probe(self, spark: SparkSession) -> str:
-        """Read nothing from the end of the topics, which they and the login must allow; return
-        what was asked. Spark's errors pass."""
-        options = reader_options.streaming(self.words, None)
-        options |= {"startingOffsets": "latest"}
+        """Read nothing, from the end of the topics, for which they have to exist and the login has
+        to allow it; return what was asked. Spark's errors pass."""
+        options = reader_options.streaming(self.words, None) | {
+            "startingTimestamp": str(int((time.time() + A_LONG_TIME) * 1000)),
+            "startingOffsetsByTimestampStrategy": "latest",
+        }
         del options["startingOffsets"]
-        far = str(int((time.time() + 10**9) * 1000))
-        rows = spark.read.format("kafka").options(
-            **options,
-            startingTimestamp=far,
-            startingOffsetsByTimestampStrategy="latest",
-        )
-        rows.load().count()
+        spark.read.format("kafka").options(**options).load().count()
         return self.words.pattern or ", ".join(self.words.topics)
 
     def _records(self, rows: DataFrame) -> DataFrame:
