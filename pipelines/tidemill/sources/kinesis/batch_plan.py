@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import accumulate
 
 from tidemill.errors import QueryError
+from tidemill.sources.kinesis.open_shard import OpenShard
 from tidemill.sources.kinesis.refusals import place_of
 from tidemill.sources.kinesis.retention import Retention
 from tidemill.sources.kinesis.service import (
@@ -37,7 +38,6 @@ MOST_KEPT = 32 * 2**20
 """Bytes of records that a plan hands to the batch's tasks; of more they read all again."""
 
 MOST_THREADS = 16
-LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 
 PINNED_FOR = timedelta(hours=1)
 """How old `read_to` may be of a stream without records, before an empty batch renews it."""
@@ -110,63 +110,6 @@ def _marks(offset: StreamOffset) -> dict[str, tuple[str | None, bool]]:
 
 
 @dataclass
-class _OpenShard:
-    """A shard that is being read for a batch."""
-
-    cursor: ShardCursor
-    before: Position
-    from_oldest: bool
-    count: int = 0
-    last: KinesisRecord | None = None
-    kept: list[KinesisRecord] = field(default_factory=list)
-    behind: int = 0
-    at_tip: bool = False
-    is_cut: bool = False  # by `until`
-
-    @property
-    def rests(self) -> bool:
-        """Whether there is nothing more to read of it now."""
-        return self.at_tip or self.is_cut or self.cursor.ended
-
-    @property
-    def read_to(self) -> datetime:
-        """Up to when the shard is read by now."""
-        return self.last.arrived if self.last else self.before.read_to or LONG_AGO
-
-    def read(self, most: int) -> Page:
-        """Return the next page, of which nothing is taken yet."""
-        page = self.cursor.read(most)
-        self.behind = page.behind
-        # Behind by 0 ms is not yet at the end: of records that came within one, half may be read.
-        self.at_tip = not page.behind and len(page.records) < most and not self.cursor.ended
-        return page
-
-    def take(self, records: Sequence[KinesisRecord], of: Page, *, keeps: bool) -> int:
-        """Take the first records of the page that was read, and go back to the last one; return
-        their bytes."""
-        if records:
-            self.last, self.count = records[-1], self.count + len(records)
-        if keeps:
-            self.kept += records
-        if len(records) < len(of.records):
-            self.at_tip = False
-            self.cursor.back_to(self.last.sequence if self.last else self._first)
-        return sum(len(record.data) for record in records)
-
-    def position(self, now: datetime) -> Position:
-        """Return where the shard stands after the batch."""
-        read_to, ended = now if self.at_tip else self.before.read_to, self.cursor.ended
-        if self.last is None:
-            return replace(self.before, read_to=read_to, ended=ended)
-        read_to = now if self.at_tip else self.last.arrived
-        return Position(self.last.sequence, read_to, self.count, ended, self.from_oldest)
-
-    @property
-    def _first(self) -> str | None:
-        return None if self.from_oldest else self.before.after
-
-
-@dataclass
 class _Reading:
     """The shards of a batch, read in rounds of one page each until a limit, or till they rest."""
 
@@ -175,7 +118,7 @@ class _Reading:
     start: StreamOffset
     limits: Limits
     retention: Retention
-    open: dict[str, _OpenShard] = field(default_factory=dict)
+    open: dict[str, OpenShard] = field(default_factory=dict)
     records: int = 0
     bytes: int = 0
     keeps: bool = True
@@ -209,7 +152,7 @@ class _Reading:
             return PAGE_RECORDS
         return min(PAGE_RECORDS, max(1, self._records_left // shards))
 
-    def _unread(self) -> list[_OpenShard]:
+    def _unread(self) -> list[OpenShard]:
         """Return the shards that may be read on, with those whose parents are through."""
         for shard in self.shards:
             if shard.name not in self.open and self._may_begin(shard):
@@ -231,14 +174,14 @@ class _Reading:
             return self.open[shard].cursor.ended and not self.open[shard].count
         return self.start.shards.get(shard, Position()).ended
 
-    def _opened(self, shard: Shard) -> _OpenShard:
+    def _opened(self, shard: Shard) -> OpenShard:
         position = self.start.shards.get(shard.name, Position())
         is_gone = self.retention.is_gone(shard.name, position)
         begins = TRIM_HORIZON if is_gone else self.start.begins
         after = None if is_gone else position.after
-        return _OpenShard(ShardCursor(self.service, shard.name, begins, after), position, is_gone)
+        return OpenShard(ShardCursor(self.service, shard.name, begins, after), position, is_gone)
 
-    def _take(self, shard: _OpenShard, page: Page) -> None:
+    def _take(self, shard: OpenShard, page: Page) -> None:
         """Take of a page what the limits allow, of the first one of a batch one record at least."""
         old: Sequence[KinesisRecord] = page.records
         if self.limits.until is not None:
