@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-all test-rest test-long test-around test-connect test-zones test-full lint bench api notebooks lock clean
+.PHONY: help setup demo test test-all test-rest test-long test-around test-connect test-zones test-full kafka lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -43,6 +43,9 @@ test-zones: setup ## the core where clocks go back: the machine's clock in Berli
 test-full: setup ## all of these tests, in their long forms too
 	@$(BIN)/$(PYTEST) $(ARGS)
 
+kafka: setup ## a Kafka broker on 127.0.0.1:9092, its data in ./kafka-data, until Ctrl-C
+	@$(BIN)/python scripts/kafka.py $(ARGS)
+
 lint: setup ## ruff check, ruff format --check, mypy, the order of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,7 +63,7 @@ notebooks: setup ## publish notebooks/*.py as .ipynb
 
 lock: ## resolve both locks again; needs uv
 	$(LOCK) --group build --output-file requirements-build.lock
-	$(LOCK) pyproject.toml --extra local --extra quality --extra plots --group dev --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra local --extra kinesis --extra quality --extra plots --group dev --output-file requirements.lock
 
 clean: ## remove what make made here; the jars stay in the home folder
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

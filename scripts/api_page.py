@@ -39,7 +39,10 @@ SECTIONS = {
         *("FeatureView", "Window", "PipelineDefinition", "load", "statement", "contains"),
         *("aggregate", "Aggregate", "Part", "Parameter"),
     ),
-    "Bring a source": ("Source", "SourceKind", "SourceWords", "SourceContext"),
+    "Bring a source": (
+        *("Source", "SourceKind", "SourceWords", "SourceContext", "SourceOption"),
+        "register_kinesis",
+    ),
     "Where and when": ("Place", "Clock"),
     "Charts": ("chart", "show"),
     "Errors": ("errors", "TidemillError"),

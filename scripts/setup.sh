@@ -25,6 +25,8 @@ main() {
   run .venv/bin/pip install --no-build-isolation --no-deps --editable .
   say "fetching Delta's jars unless they are here (about 190 MB, 30 s, once)"
   .venv/bin/python -c 'import sys; from tidemill.lake.session.session import main; sys.exit(main())' || exit 2
+  say "fetching the jars of Kafka sources unless they are here (10 MB, once)"
+  .venv/bin/tidemill doctor --warm --source kafka >/dev/null || true
   say "archiving Spark's classes, so that sessions start sooner (a minute, once)"
   .venv/bin/tidemill doctor --warm >/dev/null || true
   printf '%s' "$state" >"$STAMP"

@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import brokers
 import command_line
 import groups
 import hostile as hostility
 import on_connect
+from brokers import Broker
 from children import Children
 from lakes import Event, Lakes, at
 from runs import Small, records_of, write_file
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
 from tidemill.lake.open import open_for_writing
+from tidemill.lake.session import ivy
 from tidemill.lake.session.session import INTERPRETED, local_session
+from tidemill.sources import kafka
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,6 +40,7 @@ def spark() -> Iterator[SparkSession]:
         extra={
             **INTERPRETED,
             "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.driver.extraClassPath": ":".join(map(str, ivy.class_path(kafka.JARS))),
         },
     )
     yield session
@@ -64,6 +69,13 @@ def empty_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     root = tmp_path_factory.mktemp("empty") / "lake"
     open_for_writing(spark, Place(root), load("engagement"))
     return root
+
+
+@pytest.fixture(scope="session")
+def broker(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The run's only Kafka broker, a real one; a test makes topics of its own."""
+    with brokers.running(spark, tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 @pytest.fixture

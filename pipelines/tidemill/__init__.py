@@ -46,10 +46,19 @@ from tidemill.features import (
 )
 from tidemill.lake.statements import statement
 from tidemill.sources import Source
-from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
+from tidemill.sources.source_kind import SourceContext, SourceKind, SourceOption, SourceWords
 
 if TYPE_CHECKING:
-    from tidemill.api import GoldVersion, Lake, Quarantine, Status, chart, open_lake, show
+    from tidemill.api import (
+        GoldVersion,
+        Lake,
+        Quarantine,
+        Status,
+        chart,
+        open_lake,
+        register_kinesis,
+        show,
+    )
 
 __all__ = [
     "Aggregate",
@@ -65,6 +74,7 @@ __all__ = [
     "Source",
     "SourceContext",
     "SourceKind",
+    "SourceOption",
     "SourceWords",
     "Status",
     "TidemillError",
@@ -96,6 +106,7 @@ __all__ = [
     "open_lake",
     "quantiles",
     "ratio",
+    "register_kinesis",
     "show",
     "statement",
     "stddev",
@@ -104,7 +115,10 @@ __all__ = [
     "variance",
 ]
 
-_OF_SPARK = ("GoldVersion", "Lake", "Quarantine", "Status", "chart", "open_lake", "show")
+_OF_SPARK = (
+    *("GoldVersion", "Lake", "Quarantine", "Status", "chart", "open_lake", "register_kinesis"),
+    "show",
+)
 
 
 def __getattr__(name: str) -> Any:

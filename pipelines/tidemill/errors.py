@@ -11,6 +11,7 @@ TidemillError                 base; never raised itself
 └── RunError                  it started and cannot go on (exit 3)
     ├── LedgerError           a table's commits contradict what is about to be written
     ├── QueryError            a streaming query failed, or ended by itself
+    ├── SourceError           what records come from does not answer, or refuses us
     └── DiskFullError         the disk that holds the lake is full
 
 A message says what was found and what to do; `where` names the file, field or table; `expected`
@@ -93,6 +94,10 @@ class LedgerError(RunError):
 
 class QueryError(RunError):
     """A streaming query failed, or ended by itself while it should run."""
+
+
+class SourceError(RunError):
+    """What records come from, or what describes them, does not answer, or refuses us."""
 
 
 class DiskFullError(RunError):

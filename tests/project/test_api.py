@@ -26,6 +26,7 @@ BESIDE = (
     "tidemill.query.json_values",
     "tidemill.sources.registry",
     *("tidemill.databricks", "tidemill.operations.doctor", "tidemill.operations.scaffold"),
+    "tidemill.operations.source_checks",
 )
 # The demo lets its own source go on batch by batch, `failures` explains any error that ends a
 # command, and the rest are types of what is shown.

@@ -57,6 +57,8 @@ def open_lake(
     place = Place.resolve(Path(root) if root is not None else None, catalog, schema)
     seconds = _seconds(wait) if isinstance(wait, str) else float(wait)
     opening = Opening(place, clock or Clock.from_environment(), seconds, driver_memory, verbose)
+    if definition is not None:
+        opening = connection.with_source(opening, definition)
     chosen = choice.checked(engine)
     if chosen == "duckdb" and place.folder is None:
         raise choice.not_in_a_catalog()

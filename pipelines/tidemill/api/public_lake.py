@@ -24,6 +24,7 @@ from tidemill.config.settings import Clock, Place
 from tidemill.features import FeatureView
 from tidemill.monitoring.prometheus import check_port
 from tidemill.operations.maintenance import Done
+from tidemill.operations.replay_range import OffsetRange
 from tidemill.pipeline import connection
 from tidemill.pipeline.observer import Tell as OnBatch
 from tidemill.query import describe, gold_history, questions
@@ -230,6 +231,14 @@ class Lake:
         `profile` as for `run_once`."""
         served = (metrics_port, metrics_host)
         return writes.run(self._access, on_batch, *served, once=False, profile=profile)
+
+    def replay(self, topic: str, first: int, end: int, partition: int | None = None) -> Facts:
+        """Read offsets of a topic again, from `first` to before `end`, of one partition or of each;
+        return how many records were landed, repaired, or in bronze already.
+
+        Each counts once, whatever brings it. Only what `run` has passed: it brings the rest.
+        """
+        return writes.replay(self._access, OffsetRange(topic, first, end, partition))
 
     def refresh(self, as_of: Moment | None = None) -> list[Facts]:
         """Bring each view's gold to a time, the clock's by default, in one commit each."""

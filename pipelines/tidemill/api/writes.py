@@ -13,6 +13,7 @@ from tidemill.operations import reconcile as reconciling
 from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
 from tidemill.operations.rebuild.work import Work
+from tidemill.operations.replay_range import OffsetRange, replay_range
 from tidemill.pipeline import connection, on_demand
 from tidemill.pipeline.observer import Tell as OnBatch
 
@@ -33,6 +34,14 @@ def run(
     return observed_run.run(
         pipeline, on_batch, once=once, metrics_port=port, metrics_host=host, profile=profile
     )
+
+
+def replay(access: Access, asked: OffsetRange) -> Facts:
+    """Bring records of a range of offsets into bronze, each once."""
+    spark, definition = access.holder("replay"), access.the_pipeline()
+    source = connection.checked_source(access.opening, definition, once=True)
+    pipeline = connection.held_pipeline(spark, access.opening, definition, source)
+    return replay_range(pipeline.lake, source, asked, access.opening.clock)
 
 
 def refresh(access: Access, as_of: Moment | None) -> list[Facts]:

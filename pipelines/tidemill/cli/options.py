@@ -16,10 +16,10 @@ import typer
 
 import tidemill
 from tidemill.cli.output.terminal import VisibleFormatter
+from tidemill.cli.source_options import Said
 from tidemill.config.dataflow import QUERIES
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake.visible_text import visible
-from tidemill.sources.registry import FOLDER
 
 PipelineName = Annotated[str, typer.Argument(help="A shipped pipeline's name, or a YAML file.")]
 ViewName = Annotated[str, typer.Argument(help="A feature view's name.")]
@@ -170,21 +170,15 @@ def example(line: str) -> str:
 
 def declared(
     definition: PipelineDefinition,
-    source: str | None,
-    folder: Path | None,
-    clock: str | None,
-    mode: str | None,
-    trigger: str | None,
+    source: Said | None = None,
+    *,
+    clock: str | None = None,
+    mode: str | None = None,
+    trigger: str | None = None,
     engine: str | None = None,
 ) -> PipelineDefinition:
     """Return the definition with what the command line says instead."""
-    said: dict[str, Any] = {}
-    if source or folder:
-        kind = source or (FOLDER if folder else definition.source.kind)
-        if kind == definition.source.kind and not folder:
-            said["source"] = definition.source
-        else:
-            said["source"] = {"kind": kind, **({"input": str(folder.absolute())} if folder else {})}
+    said: dict[str, Any] = source.over(definition.source) if source else {}
     if trigger:
         said["triggers"] = dict.fromkeys([query.name for query in QUERIES], trigger)
     words = {"clock": clock, "refresh": mode, "engine": engine}

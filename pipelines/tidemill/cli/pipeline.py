@@ -25,6 +25,7 @@ from tidemill.cli.options import (
 from tidemill.cli.output import profile_lines
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.display import Show
+from tidemill.cli.source_options import Said, of_source
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import whole_minute
 from tidemill.errors import UsageError
@@ -68,14 +69,9 @@ _SOURCES = ", ".join(f"{name} ({kind.help})" for name, kind in kinds().items())
     + f"\n\n[bold]Sources:[/bold]  {_SOURCES}"
 )
 @on_lake(waits=True)
+@of_source
 def run(
     pipeline: PipelineName,
-    source: Annotated[
-        str | None, typer.Option(help=f"{' or '.join(kinds())}.  [default: the pipeline's]")
-    ] = None,
-    input_folder: Annotated[
-        Path | None, typer.Option("--input", help="The folder of a files source.")
-    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Bring in everything that is there, then end.")
     ] = False,
@@ -95,10 +91,13 @@ def run(
         bool, typer.Option("--profile", help="Say where each batch's time went, and keep it.")
     ] = False,
     *,
+    source: Said,
     options: LakeOptions,
 ) -> None:
     """Run a pipeline: --once over everything there is, otherwise until Ctrl-C."""
-    definition = declared(load(pipeline), source, input_folder, clock, mode, trigger, engine)
+    definition = declared(
+        load(pipeline), source, clock=clock, mode=mode, trigger=trigger, engine=engine
+    )
     lake = options.open(
         pipeline=definition,
         writer=f"run {pipeline}",
@@ -121,6 +120,32 @@ def _show_run(show: Show, summary: dict[str, Any]) -> None:
         show.say(line)
 
 
+@commands.command(epilog=example("tidemill replay plays.yaml --topic plays --from 0 --to 5000"))
+@on_lake(waits=True)
+@of_source
+def replay(
+    pipeline: PipelineName,
+    topic: Annotated[str, typer.Option(help="The topic to read again.")],
+    first: Annotated[int, typer.Option("--from", help="The first offset.")],
+    end: Annotated[int, typer.Option("--to", help="The offset behind the last one.")],
+    partition: Annotated[
+        int | None, typer.Option(help="Of this partition only.  [default: each]")
+    ] = None,
+    *,
+    source: Said,
+    options: LakeOptions,
+) -> None:
+    """Read a range of a topic again: what bronze lacks is landed, what it could not read repaired.
+
+    Each record counts once, however often it is replayed. The next run takes in what was landed.
+    """
+    definition = declared(load(pipeline), source)
+    show = showing(options.as_json)
+    with options.open(pipeline=definition, writer=f"replay {pipeline}") as lake:
+        summary = lake.replay(topic, first, end, partition)
+    print_one(options.as_json, summary, lambda: show.summary(summary))
+
+
 @commands.command(epilog=example("tidemill refresh engagement --as-of 2026-11-21T10:05:00Z"))
 @on_lake(waits=True)
 def refresh(
@@ -134,7 +159,7 @@ def refresh(
     options: LakeOptions,
 ) -> None:
     """Bring the gold table to a point in time, in one commit."""
-    definition = declared(load(pipeline), None, None, clock, mode, None)
+    definition = declared(load(pipeline), clock=clock, mode=mode)
     at = whole_minute(as_of, where="--as-of") if as_of is not None else None
     lake = options.open(
         pipeline=definition,
@@ -181,7 +206,7 @@ def rebuild(
         "keys": [_key(text) for text in keys or ()],
         "since": whole_minute(since, where="--since") if since else None,
     }
-    definition = declared(load(pipeline), None, None, clock, None, None)
+    definition = declared(load(pipeline), clock=clock)
     lake = options.open(
         pipeline=definition,
         writer=f"rebuild {pipeline}",

@@ -30,7 +30,7 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier, Size
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
-from tidemill.sources.registry import kinds
+from tidemill.sources.registry import kind_of, kinds
 from tidemill.sources.source_kind import SourceWords
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -117,6 +117,7 @@ class PipelineDefinition(Declared):
     `feature` reads at most so many files of its table, and ends with the file that brings it to
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
+    Without a `clock` it goes by that of its source's kind.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -134,6 +135,12 @@ class PipelineDefinition(Declared):
     maintenance: Maintenance | None = Maintenance()
     quality: Quality = Field(default_factory=Rules)
     views: tuple[FeatureView, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _go_by_the_sources_clock(self) -> PipelineDefinition:
+        if "clock" not in self.model_fields_set:
+            object.__setattr__(self, "clock", kind_of(self.source).clock)
+        return self
 
     @model_validator(mode="after")
     def _check(self) -> PipelineDefinition:
@@ -216,11 +223,19 @@ class PipelineDefinition(Declared):
         """Return the definition with other values for some of its words, checked as a file's
         are."""
         try:
-            return PipelineDefinition.model_validate({**dict(self), **said})
+            return PipelineDefinition.model_validate({**self._said(), **said})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(step) for step in first["loc"])
             raise UsageError(yaml_loader.sentence(first), where=place) from error
+
+    def _said(self) -> dict[str, Any]:
+        """Return the words; a clock that is the source's is none."""
+        return {
+            word: value
+            for word, value in dict(self).items()
+            if word != "clock" or word in self.model_fields_set
+        }
 
     def view(self, name: str) -> FeatureView:
         """Return the view called `name`."""

@@ -102,12 +102,20 @@ class Checkpoint:
 
     def _offset(self, batch: int) -> Mapping[str, Any] | None:
         """Return where a batch ends in the Delta table that the query reads."""
+        text = self.offset_text(batch)
+        if text is None:
+            return None
+        fields: Mapping[str, Any] = json.loads(text)
+        return fields
+
+    def offset_text(self, batch: int) -> str | None:
+        """Return where a batch ends in what the query reads, as its source writes it; None for a
+        batch that the checkpoint does not tell of."""
         try:
             text = (self.folder / "offsets" / str(batch)).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
-        fields: Mapping[str, Any] = json.loads(text.splitlines()[-1])
-        return fields
+        return text.splitlines()[-1]
 
     def finished(self) -> int:
         """Return the newest batch that the query has finished, -1 for none."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-import subprocess
 import sys
 import tempfile
 from datetime import datetime, timezone
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from tidemill.lake.session import class_archive, local_machine, session, sizing
+from tidemill.lake.session import class_archive, ivy, local_machine, session, sizing
 from tidemill.lake.session.local_machine import Check
 
 __all__ = ["Check", "checks"]
@@ -101,20 +99,9 @@ def quicken() -> bool:
 
 def _resolvable(dependency: str) -> bool:
     """Return whether Ivy, as Spark brings and would use it, finds one small jar."""
-    spec = importlib.util.find_spec("pyspark")
-    folder = Path(spec.origin).parent if spec and spec.origin else Path()
-    ivy = next(folder.glob("jars/ivy-*.jar"), None)
-    executable, _ = local_machine.java_executable()
-    if ivy is None or executable is None:
-        return False
     with tempfile.TemporaryDirectory(prefix="tidemill-") as cache:
-        command = [executable, "-jar", str(ivy), "-cache", cache]
-        command += ["-dependency", *dependency.split()]
-        try:
-            answer = subprocess.run(command, capture_output=True, timeout=60, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    return answer.returncode == 0
+        answer = ivy.run(["-cache", cache, "-dependency", *dependency.split()], limit=60)
+    return answer is not None and answer.returncode == 0
 
 
 def _writable(root: Path) -> Check:

@@ -159,7 +159,7 @@ def replay(lake: Lake, repaired: Sequence[Repaired], clock: Clock) -> dict[str, 
     if len(repaired) > len(known) + len(refused):
         _mark(lake, passing, clock)
         reach("replay.marked")
-        landed = _insert(lake, lake.tables.bronze.name, passing)
+        landed = insert(lake, lake.tables.bronze.name, passing)
         reach("replay.landed")
     return {
         "pipeline": lake.pipeline.pipeline,
@@ -223,10 +223,10 @@ def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
         times.at(clock.now()).alias("replayed_at"),
         "ingest_date",
     )
-    _insert(lake, lake.tables.replays.name, marks)
+    insert(lake, lake.tables.replays.name, marks)
 
 
-def _insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:
+def insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:
     """Insert the rows whose record_id the table does not have, in one commit, again where another
     commit came first; return how many."""
     days = [row["ingest_date"] for row in rows.select("ingest_date").distinct().collect()]
@@ -236,5 +236,5 @@ def _insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:
     except PySparkException as error:
         if tries == 1 or not lost_race(error):
             raise
-        return _insert(lake, table, rows, tries - 1)
+        return insert(lake, table, rows, tries - 1)
     return int(done["num_inserted_rows"])

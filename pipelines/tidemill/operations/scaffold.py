@@ -8,19 +8,21 @@ from string import Template
 
 from tidemill.config.settings import Clock
 from tidemill.errors import UsageError
+from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import identifier
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def begin(name: str, folder: Path, clock: Clock) -> list[Path]:
+def begin(name: str, folder: Path, clock: Clock, source: str = "files") -> list[Path]:
     """Write `NAME.yaml`, `events/sample.jsonl` and `test_NAME.py` into a folder; return their
     paths.
 
-    The events are yesterday's, so that they are not too old to be counted. UsageError when the name
-    is no identifier, or when one of the files is there: then none is written.
+    The pipeline reads a source of the kind; its test reads the sample. The events are yesterday's,
+    so that they are not too old to be counted. UsageError when the name is no identifier, when
+    there is no template for the kind, or when one of the files is there: then none is written.
     """
-    texts = _texts(_checked(name), clock)
+    texts = _texts(_checked(name), clock, _template_of(source))
     _refuse_existing(folder, texts)
     try:
         for path, text in texts.items():
@@ -41,15 +43,29 @@ def _checked(name: str) -> str:
         raise UsageError(str(error), where="NAME", expected=expected) from error
 
 
-def _texts(name: str, clock: Clock) -> dict[Path, str]:
+def kinds() -> list[str]:
+    """Return the kinds of sources that a first pipeline may read."""
+    return sorted(path.stem.removeprefix("source_") for path in TEMPLATES.glob("source_*.yaml"))
+
+
+def _template_of(kind: str) -> Template:
+    """Return the words of a source, of its clock too, in a pipeline's file."""
+    if kind not in kinds():
+        message = f"no first pipeline reads {kind!r}{did_you_mean(kind, kinds())}"
+        raise UsageError(message, where="--source", expected=", ".join(kinds()))
+    return Template((TEMPLATES / f"source_{kind}.yaml").read_text("utf-8"))
+
+
+def _texts(name: str, clock: Clock, source: Template) -> dict[Path, str]:
     day = (clock.now() - timedelta(days=1)).date().isoformat()
+    words = {"name": name, "day": day, "source": source.substitute(name=name)}
     templates = {
         Path(f"{name}.yaml"): "pipeline.yaml",
         Path("events", "sample.jsonl"): "sample.jsonl",
         Path(f"test_{name}.py"): "test_pipeline.py.txt",
     }
     return {
-        path: Template((TEMPLATES / template).read_text("utf-8")).substitute(name=name, day=day)
+        path: Template((TEMPLATES / template).read_text("utf-8")).substitute(words)
         for path, template in templates.items()
     }
 

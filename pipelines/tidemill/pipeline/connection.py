@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from pyspark.sql import SparkSession
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
-from tidemill.errors import LakeError
+from tidemill.errors import LakeError, SetupError
 from tidemill.lake import catalog as lakes
 from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
@@ -27,7 +27,8 @@ from tidemill.lake.open import (
 from tidemill.lake.schema import evolution, sql_views
 from tidemill.lake.schema.evolution import Change
 from tidemill.lake.schema.verification import absent_of
-from tidemill.lake.session.session import session
+from tidemill.lake.session import ivy
+from tidemill.lake.session.session import makes_local, session
 from tidemill.pipeline.queries import Pipeline
 from tidemill.sources import Source, registry
 from tidemill.sources.source_kind import SourceContext
@@ -171,8 +172,33 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
     return spark
 
 
+def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
+    """Return an opening whose session, where one is made here, has on its class path those jars of
+    the source's kind that are on this machine."""
+    paths = ivy.class_path(registry.kind_of(definition.source).jars)
+    here = ":".join(str(path) for path in paths if path.is_file())
+    if not here:
+        return opening
+    conf = {**opening.spark_conf, "spark.driver.extraClassPath": here}
+    return replace(opening, spark_conf=conf)
+
+
+def _check_jars(definition: PipelineDefinition) -> None:
+    """Refuse a source whose jars a session that is made here would lack."""
+    kind = registry.kind_of(definition.source)
+    missing = ivy.missing(kind.jars)
+    if missing and makes_local():
+        raise SetupError(
+            f"the jars of {kind.name} sources are not here: {missing[0]} ...",
+            where="jars",
+            expected=f"`tidemill doctor --warm --source {kind.name}`, which fetches them, once",
+        )
+
+
 def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bool) -> Source:
-    """Return the source that the definition names; InputError where it cannot be read."""
+    """Return the source that the definition names; InputError where it cannot be read, SetupError
+    where its jars are missing."""
+    _check_jars(definition)
     source = source_of(definition, opening)
     source.check(once=once)
     return source

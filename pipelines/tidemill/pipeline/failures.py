@@ -14,6 +14,7 @@ from tidemill.config import dataflow
 from tidemill.config.settings import Place
 from tidemill.errors import DiskFullError, LakeError, QueryError, RunError, TidemillError
 from tidemill.sources.files.source import failing_file
+from tidemill.sources.registry import kinds
 
 _FULL = ("No space left on device", "File too large", "Disk quota exceeded")
 _NOISE = (
@@ -55,6 +56,8 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
             where=file,
             expected="a whole file of the folder's format: mend or move it away, then run again",
         )
+    if fault := _of_source(text):
+        return fault
     kind = QueryError if dataflow.is_query(what) else RunError
     return kind(f"{what} failed: {_first_line(_said(error) or type(error).__name__)}")
 
@@ -64,6 +67,12 @@ def sentence(error: BaseException) -> str:
     text = _whole(error)
     named = _CONDITION.search(text)
     return _BYPASS.sub("", named[0] if named else _first_line(text))[:400]
+
+
+def _of_source(text: str) -> TidemillError | None:
+    """Return our own error where a kind of source knows what Spark's text means."""
+    faults = (kind.explain(text) for kind in kinds().values() if kind.explain)
+    return next((fault for fault in faults if fault), None)
 
 
 def _of_another_process(text: str, what: str) -> TidemillError | None:

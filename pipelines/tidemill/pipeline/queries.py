@@ -78,9 +78,11 @@ class Pipeline:
     def has_nothing_to_read(self, name: str) -> bool:
         """Tell, from the files of a folder's log and of the checkpoint, that a query has finished
         its last batch and read all that its table holds; False says nothing. A view's state goes by
-        the clock too."""
+        the clock too; a source says itself whether there is anything."""
         query = self.query(name)
-        if query.is_fed or query.per_view:
+        if query.is_fed:
+            return not self.source.ready()
+        if query.per_view:
             return False
         (table,) = self.lake.tables_of(query, (query.reads,))
         checkpoint = self.lake.checkpoint(query.checkpoint)

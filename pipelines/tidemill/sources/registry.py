@@ -6,20 +6,19 @@ Nothing outside this package knows a kind by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from tidemill.errors import DefinitionError
-from tidemill.sources import files, generator
-from tidemill.sources.source_kind import SourceKind, SourceWords
+from tidemill.errors import DefinitionError, UsageError
+from tidemill.sources import files, generator, kafka, kinesis
+from tidemill.sources.source_kind import SourceKind, SourceOption, SourceWords
 
 GROUP = "tidemill.sources"
 SHIPPED: Mapping[str, SourceKind] = MappingProxyType(
-    {kind.name: kind for kind in (files.KIND, generator.KIND)}
+    {kind.name: kind for kind in (files.KIND, generator.KIND, kafka.KIND, kinesis.KIND)}
 )
-FOLDER = files.KIND.name  # whose folder `--input` names
 
 
 @cache
@@ -36,6 +35,41 @@ def broken() -> Mapping[str, DefinitionError]:
 def kind_of(words: SourceWords) -> SourceKind:
     """Return the kind of a source whose words were read from a pipeline's file."""
     return kinds()[words.kind]
+
+
+def options() -> Mapping[str, SourceOption]:
+    """Return the words of all kinds that may be typed, by word; of a word that two kinds take, the
+    first one's."""
+    each = [option for kind in reversed([*kinds().values()]) for option in kind.options]
+    return MappingProxyType({option.word: option for option in each})
+
+
+def kind_taking(words: Collection[str], first: str) -> str:
+    """Return the name of the kind whose options these words are: `first` where it takes them, else
+    the only one that does; UsageError for words of no kind, or of several."""
+    taking = [name for name, kind in kinds().items() if _takes(kind, words)]
+    if first in taking:
+        return first
+    if len(taking) != 1:
+        flags = ", ".join(options()[word].flag for word in words)
+        found = f"are options of {' and '.join(taking) or 'no one kind'}"
+        raise UsageError(found, where=flags, expected=f"--source {'|'.join(taking or kinds())}")
+    return taking[0]
+
+
+def check_taken(kind: str, words: Collection[str]) -> None:
+    """Raise UsageError for a word that the kind does not take; one of an unknown kind is told when
+    it is opened."""
+    if kind not in kinds() or _takes(kinds()[kind], words):
+        return
+    taken = {option.word for option in kinds()[kind].options}
+    flags = ", ".join(options()[word].flag for word in words if word not in taken)
+    has = " ".join(option.flag for option in kinds()[kind].options)
+    raise UsageError(f"is no option of a {kind} source", where=flags, expected=has or "no option")
+
+
+def _takes(kind: SourceKind, words: Collection[str]) -> bool:
+    return set(words) <= {option.word for option in kind.options}
 
 
 @cache

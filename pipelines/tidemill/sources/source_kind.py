@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from tidemill.errors import TidemillError
 
 if TYPE_CHECKING:
     from tidemill.sources import Source
 
 
-class SourceWords(BaseModel):
-    """The words of a source in a pipeline's file: frozen, and unknown ones are refused.
+class Words(BaseModel):
+    """Words of a pipeline's file: frozen, and unknown ones are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class SourceWords(Words):
+    """The words of a source in a pipeline's file.
 
     A kind's own class adds `kind: Literal["its name"]` and its options, each with a default where
     `tidemill run --source NAME` shall do without.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     kind: str
 
@@ -44,11 +50,38 @@ class SourceContext:
 
 
 @dataclass(frozen=True)
+class SourceOption:
+    """A word of a source that the command line takes too: `--input DIR` is `input: DIR`.
+
+    `is_path`: it names a file or folder, which counts from where the command is typed.
+    """
+
+    word: str
+    help: str
+    is_path: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option as it is typed."""
+        return f"--{self.word.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
 class SourceKind:
     """One kind of source: what `kind:` and `--source` call it, a line of help, its words, and what
-    opens it; `open` may raise InputError, and imports Spark itself."""
+    opens it; `open` may raise InputError, and imports Spark itself.
+
+    `options` are the words that may be typed. `clock` is the one of a pipeline that names none.
+    `jars` are the coordinates of what Spark needs and does not bring, each of them: none is fetched
+    for their sake. `explain` returns our own error for the text of one of Spark's that the source
+    caused, else None.
+    """
 
     name: str
     help: str
     words: type[SourceWords]
     open: Callable[[Any, SourceContext], Source]
+    options: tuple[SourceOption, ...] = ()
+    clock: Literal["event", "wall"] = "event"
+    jars: tuple[str, ...] = ()
+    explain: Callable[[str], TidemillError | None] | None = None

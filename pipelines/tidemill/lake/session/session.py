@@ -91,7 +91,7 @@ def session(
 
     if active := SparkSession.getActiveSession():
         return active
-    if on_databricks() or _remote().startswith("sc://"):
+    if not makes_local():
         from tidemill.lake.session.required_settings import apply
 
         return apply(SparkSession.builder.getOrCreate())
@@ -101,6 +101,16 @@ def session(
         shuffle_partitions=shuffle_partitions,
         extra=extra,
     )
+
+
+def makes_local() -> bool:
+    """Return whether `session` would make a local one: none is there, and no platform's."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    if SparkSession.getActiveSession() is not None:
+        return False
+    return not (on_databricks() or _remote().startswith("sc://"))
 
 
 def on_databricks() -> bool:

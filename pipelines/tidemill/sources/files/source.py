@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from tidemill.errors import InputError
+from tidemill.sources.files.intake import KEEP, Intake
 from tidemill.sources.files.parquet import Footer, check_magic, common_schema, read_footer
 
 JSON = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -56,23 +57,28 @@ class Files:
     folder: Path
     max_files_per_trigger: int = 1000
     required: Mapping[str, str] = field(default_factory=dict, hash=False)
+    intake: Intake = KEEP
 
     def __post_init__(self) -> None:
         """Make the folder absolute."""
         object.__setattr__(self, "folder", Path(os.path.abspath(self.folder)))
 
     def identity(self) -> dict[str, str | int]:
-        """Return kind and absolute folder: a moved folder is another source."""
-        return {"kind": "files", "folder": str(self.folder)}
+        """Return kind and absolute folder: a moved folder is another source, and Auto Loader's
+        checkpoint is another one than Spark's."""
+        found_by = {"reader": "auto_loader"} if self.intake.auto_loader else {}
+        return {"kind": "files", "folder": str(self.folder), **found_by}
 
     def check(self, *, once: bool) -> None:
         """Raise InputError for what is wrong at start: folder, mixture, an unreadable file.
 
-        `once` needs at least one file. Every Parquet file's first and last bytes are read, and
-        up to MOST_FOOTERS footers for the required columns.
+        `once` needs at least one file, unless those that are read go elsewhere. Every Parquet
+        file's first and last bytes are read, and up to MOST_FOOTERS footers for the required
+        columns.
         """
+        self.intake.check(self.folder)
         files = self._files()
-        if once and not files:
+        if once and not files and not self.intake.removes:
             raise InputError(
                 "there is no file of events in this folder",
                 where=str(self.folder),
@@ -148,13 +154,8 @@ class Files:
     def _load(
         self, spark: SparkSession, form: str, names: str, schema: StructType | None = None
     ) -> DataFrame:
-        reader = spark.readStream.format(form).options(
-            **_local_options(),
-            recursiveFileLookup=True,
-            pathGlobFilter=names,
-            maxFilesPerTrigger=self.max_files_per_trigger,
-            maxFileAge="36500d",  # a week by default: an old file that comes late would be skipped
-        )
+        reader = self.intake.reader(spark, form, self.max_files_per_trigger)
+        reader = reader.options(**_local_options(), pathGlobFilter=names)
         if schema is not None:
             reader = reader.schema(schema)
         return reader.load(_literal(self.folder)).where(~_hidden(self.folder))
