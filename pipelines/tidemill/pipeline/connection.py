@@ -9,6 +9,7 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dimension import Dimension
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import LakeError
@@ -30,7 +31,7 @@ from tidemill.lake.schema.verification import absent_of
 from tidemill.lake.session.session import session
 from tidemill.pipeline.queries import Pipeline
 from tidemill.sources import Source, registry
-from tidemill.sources.source_kind import SourceContext
+from tidemill.sources.source_kind import SourceContext, SourceWords
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,11 @@ def held_pipeline(
 ) -> Pipeline:
     """Return the pipeline with its tables, made where they are not there; the caller holds the
     lake, and has checked the source."""
+    feeds = {
+        one.name: source_of_dimension(one, definition, opening) for one in definition.dimensions
+    }
     lake = open_for_writing(spark, opening.place, definition, asked=False)
-    return Pipeline(lake, source, opening.clock, definition.clock)
+    return Pipeline(lake, source, opening.clock, definition.clock, feeds=feeds)
 
 
 def check_existing(opening: Opening) -> None:
@@ -172,9 +176,12 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
 
 
 def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bool) -> Source:
-    """Return the source that the definition names; InputError where it cannot be read."""
+    """Return the source that the definition names; InputError where it, or that of a dimension,
+    cannot be read. A dimension's may have nothing yet."""
     source = source_of(definition, opening)
     source.check(once=once)
+    for dimension in definition.dimensions:
+        source_of_dimension(dimension, definition, opening).check(once=False)
     return source
 
 
@@ -184,13 +191,30 @@ def source_of(definition: PipelineDefinition, opening: Opening) -> Source:
     view = definition.events
     required = {n: t for n, t in view.event_schema.items() if not t.endswith("?")}
     required[view.event_time] = "timestamp"
-    root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_land"
+    return _opened(definition.source, required, "land", definition, opening)
+
+
+def source_of_dimension(
+    dimension: Dimension, definition: PipelineDefinition, opening: Opening
+) -> Source:
+    """Return the source of a dimension's changes."""
+    return _opened(dimension.source, {}, f"land_{dimension.name}", definition, opening)
+
+
+def _opened(
+    words: SourceWords,
+    required: Mapping[str, str],
+    query: str,
+    definition: PipelineDefinition,
+    opening: Opening,
+) -> Source:
+    root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_{query}"
     context = SourceContext(
         definition.pipeline,
         required,
         max_files=definition.max_files_per_trigger,
         max_records=definition.max_offsets_per_trigger,
         now=opening.clock.at,
-        known=Checkpoint("land", root, "").identity(),
+        known=Checkpoint(query, root, "").identity(),
     )
-    return registry.kind_of(definition.source).open(definition.source, context)
+    return registry.kind_of(words).open(words, context)

@@ -3,6 +3,7 @@
     bronze batch ──judge──► refused ───────────────────────────► quarantine   (append, txn = batch)
                         └─► valid ──known before?──► duplicate
                                                 └─► accepted ──► events       (append, txn = batch)
+                                                         ▲ dimensions, where events take of them
 
 It takes any frame and any batch id and may be called again with both after a crash at any point:
 what stands is verified, what is missing is written.
@@ -14,6 +15,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +28,9 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver import duplicates, lateness, replays, validation
+from tidemill.pipeline.silver import duplicates, lateness, lookup, replays, validation
 from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.lookup import Readings
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +45,16 @@ class Cleaned:
     duplicates: int
 
 
-def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
+def clean(
+    batch: DataFrame, batch_id: int, *, lake: Lake, readings: Readings | None = None
+) -> Cleaned:
     """Append the batch's valid, distinct events and its refused records, each once.
 
     An event is a duplicate when an accepted one has the same event_id and event time: in this batch
     the smallest record_id is kept, across batches the one accepted before. Rows that an earlier try
-    of this batch wrote do not count. Raises LedgerError when the batch id was used for other rows.
+    of this batch wrote do not count. What events take of dimensions is looked up once, in the
+    versions that `readings` says, the newest by default, and stays as it was written. Raises
+    LedgerError when the batch id was used for other rows.
     """
     lake = lake.within(batch.sparkSession)
     started = time.monotonic()
@@ -58,7 +65,35 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
             return Cleaned(0, 0, 0, 0)
         valid = _valid(judged, batch_id, lake)
         with duplicates.flagged(valid, read.records, read.minutes, batch_id, lake) as flagged:
-            return _write_clean(judged, flagged, read, batch_id, lake, started)
+            versions = (readings or Readings()).versions(lake)
+            with _looked_up(flagged, lake, versions) as events:
+                beside = _Beside(started, versions)
+                return _write_clean(judged, events, read, batch_id, lake, beside)
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What a batch's ledger says beside its counts: when it began, by Python's clock, and the
+    versions of the dimensions that it has read."""
+
+    started: float
+    dimensions: lookup.Versions
+
+    def told(self, totals: Row, lake: Lake) -> dict[str, Any]:
+        """Return the versions, and how many events found no row, by dimension."""
+        if not self.dimensions:
+            return {}
+        unmatched = {one.dimension: totals[lookup.missing(one)] for one in lake.pipeline.enrich}
+        return {"unmatched": unmatched, "dimensions": dict(self.dimensions)}
+
+
+def _looked_up(
+    flagged: DataFrame, lake: Lake, versions: lookup.Versions
+) -> AbstractContextManager[DataFrame]:
+    """Keep what was looked up until it is written; events that take nothing are as they are."""
+    if not versions:
+        return nullcontext(flagged)
+    return cached(lookup.enriched(flagged, lake, versions))
 
 
 def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
@@ -124,7 +159,7 @@ def _valid(judged: DataFrame, batch_id: int, lake: Lake) -> DataFrame:
 
 
 def _write_clean(
-    judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
+    judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, beside: _Beside
 ) -> Cleaned:
     quarantine, events = lake.tables.quarantine, lake.tables.events
     totals = valid.agg(
@@ -132,6 +167,12 @@ def _write_clean(
         F.count_if("duplicate").alias("duplicates"),
         digest(events, "NOT duplicate").alias("digest"),
         F.expr(lateness.expression(lake.pipeline.events.event_time, "NOT duplicate")).alias("late"),
+        *(
+            F.count_if(F.expr(f"NOT duplicate AND {lookup.missing(one)}")).alias(
+                lookup.missing(one)
+            )
+            for one in lake.pipeline.enrich
+        ),
     ).collect()[0]
     result = Cleaned(read.records, totals["accepted"], read.refused, totals["duplicates"])
     _check_sum(result, batch_id, events.name)
@@ -142,10 +183,11 @@ def _write_clean(
         told_refused = _told(result, read.digest, {})
         append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
     reach("clean.quarantine_written")
-    seconds = {"clean": round(time.monotonic() - started, 3)}
+    seconds = {"clean": round(time.monotonic() - beside.started, 3)}
     accepted = valid.where(~F.col("duplicate"))
     late = lateness.told(totals["late"], result.accepted)
     told_events = {**_told(result, totals["digest"], seconds), "refused": read.by_reason, **late}
+    told_events |= beside.told(totals, lake)
     stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
