@@ -42,7 +42,9 @@ class Change:
             "op": self.op,
             "ts_ms": millis(self.at) + 250,
         }
-        return json.dumps({"schema": {"type": "struct"}, "payload": envelope} if wrapped else envelope)
+        return json.dumps(
+            {"schema": {"type": "struct"}, "payload": envelope} if wrapped else envelope
+        )
 
 
 def millis(at: datetime) -> int:

@@ -29,18 +29,18 @@ source: {kind: files, input: purchases}
 dimensions:
   - name: customer
     keys: [customer_id]
-    schema: {customer_id: string, segment: string?, credit: bigint}
+    schema: {customer_id: string, segment: "string?", credit: bigint}
     source: {kind: files, input: changes}
     history: type2
 enrich:
   - dimension: customer
-    on: {buyer: customer_id}
+    keys: {buyer: customer_id}
     columns: {segment: segment, credit: credit}
 views:
   - name: spending
     keys: [buyer]
     event_time: at
-    schema: {buyer: string, amount: bigint, segment: string?, credit: bigint?}
+    schema: {buyer: string, amount: bigint, segment: "string?", credit: "bigint?"}
     features:
       - count: {by: {segment: [basic, gold]}}
         over: [1h, 1d]
@@ -53,7 +53,7 @@ views:
   - name: by_segment
     keys: [group]
     event_time: at
-    schema: {buyer: string, amount: bigint, segment: string?, credit: bigint?}
+    schema: {buyer: string, amount: bigint, segment: "string?", credit: "bigint?"}
     select:
       group: {string: "coalesce(segment, 'unknown')"}
     features:

@@ -3,14 +3,14 @@
 dimensions:
   - name: customer
     keys: [customer_id]
-    schema: {customer_id: string, segment: string?, country: string?}
+    schema: {customer_id: string, segment: "string?", country: "string?"}
     source: {kind: files, input: changes}
     format: debezium                     # or delta_feed
     order: lsn                           # or binlog, time: what says which change is newer
     history: type2                       # type1 keeps the newest row of a key alone
 enrich:
   - dimension: customer
-    on: {buyer: customer_id}             # the event's column: the dimension's key
+    keys: {buyer: customer_id}           # the event's column: the dimension's key
     columns: {segment: segment}          # the event's column: the dimension's attribute
     refresh: 5m
 """
@@ -95,7 +95,7 @@ class Dimension(Declared):
 class Enrichment(Declared):
     """What events take of a dimension, in the row that holds at their time.
 
-    `on` names, for each key of the dimension, the event's column that holds it; `columns` the
+    `keys` names, for each key of the dimension, the event's column that holds it; `columns` the
     event's columns that take its attributes, which the view's schema declares with a type that ends
     with `?`, as an event whose key is not in the dimension keeps nulls. `refresh` is how long a
     batch may use the version of the dimension that an earlier one has read; without it each batch
@@ -103,7 +103,7 @@ class Enrichment(Declared):
     """
 
     dimension: Identifier
-    on: dict[Identifier, Identifier] = Field(min_length=1)
+    keys: dict[Identifier, Identifier] = Field(min_length=1)
     columns: dict[Identifier, Identifier] = Field(min_length=1)
     refresh: Duration | None = None
 
@@ -150,19 +150,19 @@ def _check_keys(
     place: int,
     enriched: Sequence[str],
 ) -> None:
-    if sorted(one.on.values()) != sorted(dimension.keys):
+    if sorted(one.keys.values()) != sorted(dimension.keys):
         raise Misdeclared(
             f"takes each key of dimension {dimension.name} once ({', '.join(dimension.keys)}), "
-            f"found {', '.join(one.on.values())}",
+            f"found {', '.join(one.keys.values())}",
             "enrich",
             place,
-            "on",
+            "keys",
         )
-    for column, key in one.on.items():
+    for column, key in one.keys.items():
         if column not in view.event_schema or column in enriched:
             hint = did_you_mean(column, view.event_schema)
             raise Misdeclared(
-                f"the event has no column {column!r}{hint}", "enrich", place, "on", column
+                f"the event has no column {column!r}{hint}", "enrich", place, "keys", column
             )
         if view.types[column] != dimension.type_of(key):
             raise Misdeclared(
@@ -170,7 +170,7 @@ def _check_keys(
                 f"{dimension.name} {dimension.type_of(key).lower()}",
                 "enrich",
                 place,
-                "on",
+                "keys",
                 column,
             )
 

@@ -1,6 +1,6 @@
 """Events joined with dimensions, each in the row that holds at the event's time.
 
-    accepted events ──on──► dimension ──► the columns that `enrich` names, null where it has no row
+    accepted events ──keys──► dimension ──► the columns that `enrich` names, null without a row
 
 A dimension that is kept with its history is asked as of the event's time; of another one the newest
 row is taken. Small ones are sent to every task. Each batch reads the newest version, or with
@@ -68,7 +68,7 @@ def _looked_up(events: DataFrame, one: Enrichment, lake: Lake, version: int) -> 
     table = lake.tables.dimensions[dimension.name].rows.name
     rows = lake.spark.read.option("versionAsOf", version).table(table).where("NOT deleted")
     known = rows.select(
-        *(F.col(key).alias(f"__on_{column}") for column, key in one.on.items()),
+        *(F.col(key).alias(f"__on_{column}") for column, key in one.keys.items()),
         *(F.col(name).alias(f"__of_{column}") for column, name in one.columns.items()),
         *(("valid_from", "valid_to") if dimension.has_history else ()),
         F.lit(False).alias(missing(one)),
@@ -84,7 +84,7 @@ def _looked_up(events: DataFrame, one: Enrichment, lake: Lake, version: int) -> 
 
 def _holds(one: Enrichment, dimension: Dimension, event_time: str) -> Column:
     """Return the condition of a row to be of the event's key, and to hold at its time."""
-    same = F.expr(" AND ".join(f"{column} = __on_{column}" for column in one.on))
+    same = F.expr(" AND ".join(f"{column} = __on_{column}" for column in one.keys))
     if not dimension.has_history:
         return same
     begun = F.col(event_time) >= F.col("valid_from")
