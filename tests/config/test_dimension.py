@@ -43,11 +43,7 @@ def test_a_dimension_has_queries_and_tables_of_its_own() -> None:
             r"key 'segment' may not be absent: its type ends with \?",
         ),
         (
-            {
-                "dimensions": [
-                    {**CUSTOMER, "schema": {"customer_id": "string", "deleted": "string"}}
-                ]
-            },
+            {"dimensions": [{**CUSTOMER, "schema": {"customer_id": "string", "batch": "string"}}]},
             "column 'batch' of dimension customer is one of Tidemill's own names",
         ),
         ({"dimensions": [{**CUSTOMER, "name": "spending"}]}, "is called as the pipeline, a view"),
@@ -74,7 +70,7 @@ def test_a_dimension_has_queries_and_tables_of_its_own() -> None:
             {"enrich": [{**ENRICH, "columns": {"credit": "segment"}}]},
             r"credit is bigint\? in the schema of view spending, expected string\?",
         ),
-        ({"enrich": [ENRICH, ENRICH]}, "enriched column 'segment' is declared twice"),
+        ({"enrich": [ENRICH, ENRICH]}, "enriched column .credit. is declared twice"),
         ({"enrich": [{**ENRICH, "refresh": "soon"}]}, "'soon' is no length of time"),
     ],
 )

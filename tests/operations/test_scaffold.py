@@ -37,9 +37,17 @@ def test_its_statements_parse(tmp_path: Path) -> None:
     assert [tree for tree in sqlglot.parse(answer.out, read="databricks") if tree]
 
 
+def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
+    answer = call("init", "shop", "--source", "cdd", "--folder", tmp_path, "--json")
+    assert answer.code == 2
+    assert answer.error["message"] == "unknown source 'cdd'; did you mean cdc?"
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.stream
-def test_its_test_passes(tmp_path: Path, children: Children) -> None:
-    call("init", "shop", "--folder", tmp_path / "new")
+@pytest.mark.parametrize("source", ["files", "cdc"])
+def test_its_test_passes(tmp_path: Path, children: Children, source: str) -> None:
+    call("init", "shop", "--folder", tmp_path / "new", "--source", source)
     test = tmp_path / "new" / "test_shop.py"
     child = children.python("-m", "pytest", "-q", "-p", "no:cacheprovider", test)
     assert child.ended() == 0, child.out.read_text()

@@ -20,12 +20,13 @@ commands = typer.Typer()
 def init(
     name: Annotated[str, typer.Argument(help="The pipeline's name, such as shop_signals.")],
     folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(),
+    source: Annotated[str, typer.Option(help="What it reads: files or cdc.")] = "files",
     as_json: Json = False,
 ) -> None:
     """Write a first pipeline, some events and its test; overwrite nothing."""
     from tidemill.operations.scaffold import begin
 
-    files = [str(path) for path in begin(name, folder, Clock.from_environment())]
+    files = [str(path) for path in begin(name, folder, Clock.from_environment(), source)]
     print_one(as_json, {"pipeline": name, "files": files}, lambda: print_lines(files))
 
 

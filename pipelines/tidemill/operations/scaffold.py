@@ -1,26 +1,49 @@
-"""A first pipeline: its file, some events, and its test, written where nothing stands yet."""
+"""A first pipeline: its file, some events, and its test, written where nothing stands yet; with a
+dimension also some changes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 
 from tidemill.config.settings import Clock
 from tidemill.errors import UsageError
+from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import identifier
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def begin(name: str, folder: Path, clock: Clock) -> list[Path]:
-    """Write `NAME.yaml`, `events/sample.jsonl` and `test_NAME.py` into a folder; return their
-    paths.
+SOURCES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "files": {
+            "$name.yaml": "pipeline.yaml",
+            "events/sample.jsonl": "sample.jsonl",
+            "test_$name.py": "test_pipeline.py.txt",
+        },
+        "cdc": {
+            "$name.yaml": "cdc_pipeline.yaml",
+            "events/sample.jsonl": "sample.jsonl",
+            "changes/sample.jsonl": "cdc_changes.jsonl",
+            "test_$name.py": "test_cdc_pipeline.py.txt",
+        },
+    }
+)
+"""What is written for each kind of source: the file's name, and its template."""
+
+
+def begin(name: str, folder: Path, clock: Clock, source: str = "files") -> list[Path]:
+    """Write `NAME.yaml`, `events/sample.jsonl` and `test_NAME.py` into a folder, for `cdc` also
+    `changes/sample.jsonl`; return their paths.
 
     The events are yesterday's, so that they are not too old to be counted. UsageError when the name
-    is no identifier, or when one of the files is there: then none is written.
+    is no identifier, the source is none of SOURCES, or when one of the files is there: then none is
+    written.
     """
-    texts = _texts(_checked(name), clock)
+    texts = _texts(_checked(name), clock, source)
     _refuse_existing(folder, texts)
     try:
         for path, text in texts.items():
@@ -41,16 +64,22 @@ def _checked(name: str) -> str:
         raise UsageError(str(error), where="NAME", expected=expected) from error
 
 
-def _texts(name: str, clock: Clock) -> dict[Path, str]:
-    day = (clock.now() - timedelta(days=1)).date().isoformat()
-    templates = {
-        Path(f"{name}.yaml"): "pipeline.yaml",
-        Path("events", "sample.jsonl"): "sample.jsonl",
-        Path(f"test_{name}.py"): "test_pipeline.py.txt",
-    }
+def _texts(name: str, clock: Clock, source: str) -> dict[Path, str]:
+    if source not in SOURCES:
+        raise UsageError(
+            f"unknown source {source!r}{did_you_mean(source, SOURCES)}",
+            where="--source",
+            expected=" or ".join(SOURCES),
+        )
+    day = (clock.now() - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    words = {"name": name, "day": day.date().isoformat()}
+    for at, minutes in (("day", 0), ("ten", 600), ("later", 610)):  # of its changes
+        words[f"{at}_ms"] = str(int((day + timedelta(minutes=minutes)).timestamp()) * 1000)
     return {
-        path: Template((TEMPLATES / template).read_text("utf-8")).substitute(name=name, day=day)
-        for path, template in templates.items()
+        Path(Template(path).substitute(words)): Template(
+            (TEMPLATES / template).read_text("utf-8")
+        ).substitute(words)
+        for path, template in SOURCES[source].items()
     }
 
 

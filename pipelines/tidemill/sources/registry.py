@@ -12,12 +12,12 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from tidemill.errors import DefinitionError
-from tidemill.sources import files, generator
+from tidemill.sources import delta_feed, files, generator
 from tidemill.sources.source_kind import SourceKind, SourceWords
 
 GROUP = "tidemill.sources"
 SHIPPED: Mapping[str, SourceKind] = MappingProxyType(
-    {kind.name: kind for kind in (files.KIND, generator.KIND)}
+    {kind.name: kind for kind in (files.KIND, delta_feed.KIND, generator.KIND)}
 )
 FOLDER = files.KIND.name  # whose folder `--input` names
 
