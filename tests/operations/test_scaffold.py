@@ -40,7 +40,7 @@ def test_its_statements_parse(tmp_path: Path) -> None:
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
     answer = call("init", "shop", "--source", "cdd", "--folder", tmp_path, "--json")
     assert answer.code == 2
-    assert answer.error["message"] == "unknown source 'cdd'; did you mean cdc?"
+    assert answer.error["message"] == "unknown source 'cdd'; did you mean 'cdc'?"
     assert not list(tmp_path.iterdir())
 
 
