@@ -72,6 +72,7 @@ def test_a_dimension_has_queries_and_tables_of_its_own() -> None:
         ),
         ({"enrich": [ENRICH, ENRICH]}, "enriched column .credit. is declared twice"),
         ({"enrich": [{**ENRICH, "refresh": "soon"}]}, "'soon' is no length of time"),
+        ({"enrich": [{**ENRICH, "refresh": "2h"}]}, "refresh 2h is too long: at most 1h"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(

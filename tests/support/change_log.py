@@ -51,6 +51,10 @@ def millis(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 
 
+def moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=ms)
+
+
 def customer(number: int, segment: str | None = "basic", credit: int = 0) -> Row:
     return {"customer_id": f"c{number}", "segment": segment, "credit": credit, "unused": [1]}
 

@@ -27,10 +27,12 @@ from tidemill.config.yaml_loader import Declared
 from tidemill.features.checks import Misdeclared, refuse_twice
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import RESERVED, ColumnType, Duration, Identifier
+from tidemill.features.windows import HOUR, duration
 
 if TYPE_CHECKING:
     from tidemill.features.view import FeatureView
 
+LONGEST_READ = HOUR  # no lake cleans the log of a version that is so young
 OWN = ("changed_at", "position", "deleted", "batch", "valid_from", "valid_to")
 
 
@@ -106,6 +108,12 @@ class Enrichment(Declared):
     keys: dict[Identifier, Identifier] = Field(min_length=1)
     columns: dict[Identifier, Identifier] = Field(min_length=1)
     refresh: Duration | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Enrichment:
+        if self.refresh and duration(self.refresh) > LONGEST_READ:
+            raise ValueError(f"refresh {self.refresh} is too long: at most 1h")
+        return self
 
 
 def check(

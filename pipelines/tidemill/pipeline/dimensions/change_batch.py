@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -27,9 +28,12 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions import change_records, dimension_merge
+from tidemill.pipeline.gold.merge import lost_race
 from tidemill.pipeline.silver.frame_cache import cached
 
 log = logging.getLogger(__name__)
+
+TRIES = 3
 
 
 def apply(batch: DataFrame, batch_id: int, *, lake: Lake, dimension: Dimension) -> None:
@@ -54,13 +58,25 @@ def apply(batch: DataFrame, batch_id: int, *, lake: Lake, dimension: Dimension) 
         changes = change_records.changes(rows, dimension)
         seconds = {"dimension": round(time.monotonic() - started, 3)}
         fields = {"generation": lake.generation, "batch": batch_id, **counts, "seconds": seconds}
-        with (
-            cached(dimension_merge.newest(changes, dimension)) as newest_changes,
-            writer.carrying(lake.spark, fields, (lake.app_id(tables.rows), batch_id)),
-        ):
-            dimension_merge.merge(newest_changes, dimension, lake, batch_id)
+        with cached(dimension_merge.newest(changes, dimension)) as latest:
+            _merge(latest, fields, dimension, lake, batch_id)
     reach("dimension.merged")
     log.info("dimension %s batch %d: %s", dimension.name, batch_id, counts)
+
+
+def _merge(
+    latest: DataFrame, fields: Mapping[str, Any], dimension: Dimension, lake: Lake, batch_id: int
+) -> None:
+    """MERGE the latest changes, again where another commit came first, as maintenance's may."""
+    table = lake.tables.dimensions[dimension.name].rows
+    transaction = (lake.app_id(table), batch_id)
+    for tries in range(TRIES, 0, -1):
+        try:
+            with writer.carrying(lake.spark, fields, transaction):
+                return dimension_merge.merge(latest, dimension, lake, batch_id)
+        except PySparkException as error:
+            if tries == 1 or not lost_race(error):
+                raise
 
 
 def _counted(rows: DataFrame, dimension: Dimension, quarantine: Table) -> Mapping[str, Any]:
