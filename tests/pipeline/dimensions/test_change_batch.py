@@ -13,6 +13,7 @@ import change_log
 from change_log import START, Change, Database, customer
 from dimension_lakes import WORDS, DimensionLake, declared, with_history
 from tidemill.errors import LedgerError
+from tidemill.lake.commits import failpoints
 
 C1 = {"customer_id": "c1"}
 
@@ -98,6 +99,35 @@ def test_a_batch_again_is_verified(lake: DimensionLake) -> None:
     with pytest.raises(LedgerError, match="batch 0 was written before with other rows"):
         lake.change([INSERT.record(), AGAIN.record(), "{"], batch=0)
     assert lake.newest() == {}
+
+
+@pytest.mark.parametrize(
+    ("point", "quarantined", "merged"),
+    [
+        ("dimension.judged", 0, 0),
+        ("dimension.quarantine_written", 1, 0),
+        ("dimension.merged", 1, 1),
+    ],
+)
+def test_a_batch_that_dies_and_comes_again(
+    lake: DimensionLake, monkeypatch: pytest.MonkeyPatch, point: str, quarantined: int, merged: int
+) -> None:
+    records = [INSERT.record(), UPDATE.record(), "{"]
+    failpoints._reached.clear()
+    with monkeypatch.context() as dying:
+        dying.setenv(failpoints.VARIABLE, point)
+        with pytest.raises(failpoints.Injected):
+            lake.change(records)
+    assert lake.table("customer_quarantine").count() == quarantined
+    assert len(lake.ledgers("customer_dimension")) == merged
+    lake.records = 0
+    lake.change(records, batch=0)
+    assert lake.history() == {
+        ("c1", "basic", 1, at(1), at(2)),
+        ("c1", "gold", 2, at(2), None),
+    }
+    assert lake.table("customer_quarantine").count() == 1
+    assert len(lake.ledgers("customer_dimension")) == 1
 
 
 def test_what_is_no_change_is_refused_with_every_reason(lake: DimensionLake) -> None:

@@ -19,6 +19,7 @@ from tidemill.config.pipeline_file import read
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import InputError
 from tidemill.lake import discovery
+from tidemill.lake.commits import failpoints
 from tidemill.lake.open import open_for_reading
 from tidemill.monitoring import status
 from tidemill.monitoring.status import Watched
@@ -68,7 +69,9 @@ GOLD = Change(20, at("09:00"), None, customer(1, "gold", 9), "u")
 LATE = Change(15, at("08:00"), None, customer(2, "gold", 7), "c")
 
 
-def test_a_run_and_the_repair_of_what_came_late(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_and_the_repair_of_what_came_late(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declare(tmp_path)
     write_file(tmp_path / "changes", "1.jsonl", [GOLD.record(), BASIC.record(True), "null", "{"])
     events = [purchase(1, "c1", at("08:30"), 10), purchase(2, "c1", at("09:30"), 20)]
@@ -76,14 +79,19 @@ def test_a_run_and_the_repair_of_what_came_late(spark: SparkSession, tmp_path: P
     write_file(tmp_path / "purchases", "1.jsonl", events)
     tidemill(tmp_path, "run", "--once")
     lake = opened(spark, tmp_path)
-    assert spending(lake) == {"c1": (1, 1, 20, 9), "c2": (0, 0, 0, None)}
+    assert spending(lake) == {"c1": (1, 1, 20, 9)}, "every feature of c2 is empty"
 
     # a dimension's row that comes late changes no event that was written ...
     write_file(tmp_path / "changes", "2.jsonl", [LATE.record()])
     tidemill(tmp_path, "run", "--once")
-    assert spending(lake)["c2"] == (0, 0, 0, None)
+    assert "c2" not in spending(lake)
     # ... until its key is rebuilt, which leaves the others as they are
     before = {row["buyer"]: row for row in lake.rows("spending_features")}
+    failpoints._reached.clear()
+    with monkeypatch.context() as dying:
+        dying.setenv(failpoints.VARIABLE, "rebuild.events_looked_up")
+        words = ("--keys", "buyer=c2", "--root", tmp_path / "lake")
+        assert call("rebuild", tmp_path / "purchases.yaml", *words).code == 3
     tidemill(tmp_path, "rebuild", "--keys", "buyer=c2")
     after = {row["buyer"]: row for row in lake.rows("spending_features")}
     assert spending(lake) == {"c1": (1, 1, 20, 9), "c2": (0, 1, 40, 7)}
