@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from change_log import Change, customer
 from command_line import Answer, call
-from dimension_lakes import WORDS, DimensionLake, purchase
+from dimension_lakes import WORDS, DimensionLake, declared, purchase
 from lakes import NOW, at
 from runs import write_file
 from tidemill.config.pipeline_file import read
@@ -23,6 +24,8 @@ from tidemill.lake.commits import failpoints
 from tidemill.lake.open import open_for_reading
 from tidemill.monitoring import status
 from tidemill.monitoring.status import Watched
+from tidemill.pipeline import bronze
+from tidemill.pipeline.steps import dimension_step
 from tidemill.sources.delta_feed.source import DeltaFeed
 
 pytestmark = pytest.mark.stream
@@ -97,7 +100,7 @@ def test_a_run_and_the_repair_of_what_came_late(
     assert spending(lake) == {"c1": (1, 1, 20, 9), "c2": (0, 1, 40, 7)}
     assert after["c1"] == before["c1"]
     for of in ("buckets", "events"):
-        assert tidemill(tmp_path, "reconcile", "--against", of).json["different"] == 0
+        assert tidemill(tmp_path, "reconcile", "--from", of).json["different"] == 0
 
     # feature goes on behind the events that were written again
     write_file(tmp_path / "purchases", "2.jsonl", [purchase(4, "c2", at("09:40"), 2)])
@@ -136,62 +139,58 @@ def of(folder: Path) -> tuple[object, ...]:
 
 
 def test_a_new_attribute_and_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:
-    """A field that appears is kept in bronze, and is a column once it is declared; a value of
-    another type is refused, and the stream goes on."""
-    declare(tmp_path)
-    write_file(tmp_path / "purchases", "1.jsonl", [purchase(1, "c1", at("08:30"))])
-    write_file(tmp_path / "changes", "1.jsonl", [BASIC.record()])
-    tidemill(tmp_path, "run", "--once")
+    """A field that appears is read by nobody, and is a column once it is declared; a value of
+    another type is refused, and the others go on."""
+    lake = DimensionLake.new(spark, tmp_path / "lake", declared())
     grown = {**json.loads(GOLD.record())}
     grown["after"] = {**grown["after"], "city": "Lyon"}
     strange = {**json.loads(GOLD.record()), "after": {**customer(3), "credit": "much"}}
-    write_file(tmp_path / "changes", "2.jsonl", [json.dumps(grown), json.dumps(strange)])
-    tidemill(tmp_path, "run", "--once")
-    lake = opened(spark, tmp_path)
+    lake.change([BASIC.record(), json.dumps(grown), json.dumps(strange)])
     assert lake.newest() == {"c1": {"segment": "gold", "credit": 9}}
     assert lake.refused() == [["wrong_type:credit"]]
     schema = {**WORDS["dimensions"][0]["schema"], "city": "string?"}
-    source = {"kind": "files", "input": str(tmp_path / "changes")}
-    declare(tmp_path, dimensions=[{**WORDS["dimensions"][0], "schema": schema, "source": source}])
-    moved = json.loads(Change(30, at("10:00"), None, customer(2), "c").record())
-    moved["after"]["city"] = "Porto"
-    write_file(tmp_path / "changes", "3.jsonl", [json.dumps(moved)])
-    tidemill(tmp_path, "run", "--once")
-    rows = opened(spark, tmp_path).rows("customer_dimension")
+    definition = declared(dimensions=[{**WORDS["dimensions"][0], "schema": schema}])
+    again = DimensionLake.new(spark, tmp_path / "lake", definition)
+    again.change_batch, again.records = lake.change_batch, lake.records
+    later = json.loads(Change(30, at("10:00"), None, customer(2), "c").record())
+    later["after"]["city"] = "Porto"
+    again.change([json.dumps(later)])
+    rows = again.rows("customer_dimension")
     assert {row["customer_id"]: row["city"] for row in rows} == {"c1": None, "c2": "Porto"}
-    tidemill(tmp_path, "rebuild", "--from", "bronze")
-    rows = opened(spark, tmp_path).rows("customer_dimension")
-    assert {row["city"] for row in rows} == {None, "Lyon", "Porto"}
 
 
 def test_the_feed_of_a_delta_table_as_a_source(spark: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "crm"
+    folder = tmp_path / "crm"
+    table = f"delta.`{folder}`"
     spark.sql(
-        f"CREATE TABLE delta.`{table}` (customer_id STRING, segment STRING, credit BIGINT) "
+        f"CREATE TABLE {table} (customer_id STRING, segment STRING, credit BIGINT) "
         "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
-    for text in (
-        "INSERT INTO {} VALUES ('c1', 'basic', 1), ('c2', 'gold', 2), ('c3', NULL, 3)",
+    dimension = {**WORDS["dimensions"][0], "format": "delta_feed"}
+    lake = DimensionLake.new(spark, tmp_path / "lake", declared(dimensions=[dimension]))
+    first = "INSERT INTO {} VALUES ('c1', 'basic', 1), ('c2', 'gold', 2), ('c3', NULL, 3)"
+    then = (
         "UPDATE {} SET credit = credit + 10 WHERE customer_id <> 'c3'",
         "DELETE FROM {} WHERE customer_id = 'c2'",
         "UPDATE {} SET customer_id = 'c4' WHERE customer_id = 'c3'",
-    ):
-        spark.sql(text.format(f"delta.`{table}`"))
-    source = {"kind": "delta_feed", "table": str(table)}
-    dimension = {**WORDS["dimensions"][0], "format": "delta_feed", "source": source}
-    declare(tmp_path, dimensions=[dimension])
-    write_file(tmp_path / "purchases", "1.jsonl", [purchase(1, "c1", at("08:30"))])
-    for change in (
-        "",
         "INSERT INTO {} VALUES ('c2', 'basic', 5)",
-        "DELETE FROM {} WHERE credit = 3",
-    ):
-        if change:
-            spark.sql(change.format(f"delta.`{table}`"))
-        tidemill(tmp_path, "run", "--once")
-        rows = spark.read.format("delta").load(str(table)).collect()
+    )
+    for statements in ((first,), then):
+        for statement in statements:
+            spark.sql(statement.format(table))
+        follow(DeltaFeed(str(folder)), lake, tmp_path / "checkpoint")
+        rows = spark.read.format("delta").load(str(folder)).collect()
         wanted = {r["customer_id"]: {"segment": r["segment"], "credit": r["credit"]} for r in rows}
-        assert opened(spark, tmp_path).newest() == wanted
+        assert lake.newest() == wanted
+
+
+def follow(feed: DeltaFeed, lake: DimensionLake, checkpoint: Path) -> None:
+    """Bring what a feed has into the dimension, by a stream."""
+    feed.check(once=True)
+    records = bronze.stamped(feed.stream(lake.spark), lake.lake.pipeline, Clock(NOW))
+    step = partial(dimension_step.dimension_batch, lake=lake.lake, name="customer")
+    writer = records.writeStream.foreachBatch(step).option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def test_a_table_without_a_feed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
