@@ -15,7 +15,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,35 +64,7 @@ def clean(
             return Cleaned(0, 0, 0, 0)
         valid = _valid(judged, batch_id, lake)
         with duplicates.flagged(valid, read.records, read.minutes, batch_id, lake) as flagged:
-            versions = (readings or Readings()).versions(lake)
-            with _looked_up(flagged, lake, versions) as events:
-                beside = _Beside(started, versions)
-                return _write_clean(judged, events, read, batch_id, lake, beside)
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """What a batch's ledger says beside its counts: when it began, by Python's clock, and the
-    versions of the dimensions that it has read."""
-
-    started: float
-    dimensions: lookup.Versions
-
-    def told(self, totals: Row, lake: Lake) -> dict[str, Any]:
-        """Return the versions, and how many events found no row, by dimension."""
-        if not self.dimensions:
-            return {}
-        unmatched = {one.dimension: totals[lookup.missing(one)] for one in lake.pipeline.enrich}
-        return {"unmatched": unmatched, "dimensions": dict(self.dimensions)}
-
-
-def _looked_up(
-    flagged: DataFrame, lake: Lake, versions: lookup.Versions
-) -> AbstractContextManager[DataFrame]:
-    """Keep what was looked up until it is written; events that take nothing are as they are."""
-    if not versions:
-        return nullcontext(flagged)
-    return cached(lookup.enriched(flagged, lake, versions))
+            return _write_clean(judged, flagged, read, batch_id, lake, started, readings)
 
 
 def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
@@ -159,7 +130,13 @@ def _valid(judged: DataFrame, batch_id: int, lake: Lake) -> DataFrame:
 
 
 def _write_clean(
-    judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, beside: _Beside
+    judged: DataFrame,
+    valid: DataFrame,
+    read: _Read,
+    batch_id: int,
+    lake: Lake,
+    started: float,
+    readings: Readings | None,
 ) -> Cleaned:
     quarantine, events = lake.tables.quarantine, lake.tables.events
     totals = valid.agg(
@@ -167,12 +144,6 @@ def _write_clean(
         F.count_if("duplicate").alias("duplicates"),
         digest(events, "NOT duplicate").alias("digest"),
         F.expr(lateness.expression(lake.pipeline.events.event_time, "NOT duplicate")).alias("late"),
-        *(
-            F.count_if(F.expr(f"NOT duplicate AND {lookup.missing(one)}")).alias(
-                lookup.missing(one)
-            )
-            for one in lake.pipeline.enrich
-        ),
     ).collect()[0]
     result = Cleaned(read.records, totals["accepted"], read.refused, totals["duplicates"])
     _check_sum(result, batch_id, events.name)
@@ -183,12 +154,17 @@ def _write_clean(
         told_refused = _told(result, read.digest, {})
         append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
     reach("clean.quarantine_written")
-    seconds = {"clean": round(time.monotonic() - beside.started, 3)}
     accepted = valid.where(~F.col("duplicate"))
     late = lateness.told(totals["late"], result.accepted)
-    told_events = {**_told(result, totals["digest"], seconds), "refused": read.by_reason, **late}
-    told_events |= beside.told(totals, lake)
-    stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
+    with lookup.taken(accepted, lake, readings) as taken:
+        seconds = {"clean": round(time.monotonic() - started, 3)}
+        told_events = {
+            **_told(result, totals["digest"], seconds),
+            "refused": read.by_reason,
+            **late,
+            **taken.told,
+        }
+        stands = append(lake, events, taken.rows, batch_id, told_events, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
     log.info("clean batch %d: %s", batch_id, result)

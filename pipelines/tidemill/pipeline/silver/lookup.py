@@ -10,8 +10,10 @@ row is taken. Small ones are sent to every task. Each batch reads the newest ver
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,6 +21,7 @@ from pyspark.sql import functions as F
 from tidemill.config.dimension import Dimension, Enrichment
 from tidemill.features.windows import duration
 from tidemill.lake.catalog import Lake
+from tidemill.pipeline.silver.frame_cache import cached
 
 SMALL = 256 * 2**20  # bytes of a dimension's files that are sent to every task
 Versions = Mapping[str, int]
@@ -48,6 +51,29 @@ class Readings:
             version = lake.commits(table, 1)[0].version
             self.read[one.dimension] = version, self.now()
         return version
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Events with what they took of dimensions, and what the batch's ledger says of that: the
+    versions that were read, and how many events found no row, by dimension."""
+
+    rows: DataFrame
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+
+@contextmanager
+def taken(events: DataFrame, lake: Lake, readings: Readings | None) -> Iterator[Taken]:
+    """Yield accepted events with what they take, kept until they are written; those of a pipeline
+    that takes nothing as they are."""
+    if not lake.pipeline.enrich:
+        yield Taken(events)
+        return
+    versions = (readings or Readings()).versions(lake)
+    with cached(enriched(events, lake, versions)) as rows:
+        flags = {one.dimension: F.count_if(missing(one)) for one in lake.pipeline.enrich}
+        counted = rows.agg(*(count.alias(name) for name, count in flags.items())).collect()[0]
+        yield Taken(rows, {"unmatched": counted.asDict(), "dimensions": dict(versions)})
 
 
 def enriched(events: DataFrame, lake: Lake, versions: Versions) -> DataFrame:
