@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.dimension import Dimension
-from tidemill.lake.append import append, digest, digest_of_all, other_rows
+from tidemill.lake.append import append, columns, digest, digest_of_all, other_rows
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
@@ -47,21 +47,33 @@ def apply(batch: DataFrame, batch_id: int, *, lake: Lake, dimension: Dimension) 
         if not counts["events"]:
             return
         reach("dimension.judged")
-        if counts["quarantined"]:
-            refused = rows.where(F.size("reasons") > 0)
-            fields = {**counts, "digest": counts["refused_digest"]}
-            newest = ledger.newest_append(lake, tables.quarantine.name, lake.generation)
-            append(lake, tables.quarantine, refused, batch_id, fields, newest)
+        _quarantine(rows, counts, batch_id, lake, tables.quarantine)
         reach("dimension.quarantine_written")
         if _is_there(lake, tables.rows, batch_id, counts["digest"]):
             return
         changes = change_records.changes(rows, dimension)
-        seconds = {"dimension": round(time.monotonic() - started, 3)}
-        fields = {"generation": lake.generation, "batch": batch_id, **counts, "seconds": seconds}
         with cached(dimension_merge.newest(changes, dimension)) as latest:
+            fields = {
+                "generation": lake.generation,
+                "batch": batch_id,
+                "columns": columns(tables.rows),
+                **counts,
+                "seconds": {"dimension": round(time.monotonic() - started, 3)},
+            }
             _merge(latest, fields, dimension, lake, batch_id)
     reach("dimension.merged")
     log.info("dimension %s batch %d: %s", dimension.name, batch_id, counts)
+
+
+def _quarantine(
+    rows: DataFrame, counts: Mapping[str, Any], batch_id: int, lake: Lake, table: Table
+) -> None:
+    """Append the refused records, where there are any."""
+    if counts["quarantined"]:
+        refused = rows.where(F.size("reasons") > 0)
+        fields = {**counts, "digest": counts["refused_digest"]}
+        newest = ledger.newest_append(lake, table.name, lake.generation)
+        append(lake, table, refused, batch_id, fields, newest)
 
 
 def _merge(
@@ -111,13 +123,15 @@ def _counted(rows: DataFrame, dimension: Dimension, quarantine: Table) -> Mappin
 
 def _is_there(lake: Lake, table: Table, batch_id: int, rows_digest: str) -> bool:
     """Return whether the dimension has the batch; LedgerError where it was one of other records.
-    Where the log no longer tells of it, a batch up to the newest one is taken as it is."""
+    Where the log no longer tells of it, or other columns were declared then, a batch up to the
+    newest one is taken as it is."""
     newest = ledger.newest_append(lake, table.name, lake.generation)
     if newest is None or newest.ledger is None or int(newest.ledger["batch"]) < batch_id:
         return False
     for commit in ledger.appends(lake.commits(table.name, None), lake.generation):
         if _batch(commit) == batch_id and commit.ledger:
-            if commit.ledger["digest"] != rows_digest:
+            same_columns = commit.ledger["columns"] == columns(table)
+            if same_columns and commit.ledger["digest"] != rows_digest:
                 raise other_rows(table, batch_id, commit.ledger["digest"], rows_digest)
             break
     log.info("%s holds batch %d already", table.name, batch_id)
