@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakes import BRONZE, NOW
-from shipped import ORACLES, Event, Oracle, end_of
+from shipped import ORACLES, Event, Oracle, end_of, of_buyers
 from tidemill.config.pipeline_file import SHIPPED, PipelineDefinition, load, read, shipped
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import DefinitionError
@@ -25,7 +25,7 @@ from tidemill.lake.relations import SparkReader
 from tidemill.operations import reconcile
 from tidemill.pipeline.connection import Opening, source_of
 from tidemill.pipeline.silver import validation
-from tidemill.pipeline.steps import clean_step, feature_step
+from tidemill.pipeline.steps import clean_step, dimension_step, feature_step
 from tidemill.query import explain
 from tidemill.query.engines.folder_reader import FolderReader
 from tidemill.query.json_values import json_of
@@ -54,6 +54,18 @@ def lines(generator: Generator, minutes: range | tuple[int, ...]) -> list[str]:
     return [line for minute in minutes for line in generator.records(minute)]
 
 
+def changes() -> list[str]:
+    """What becomes of customers, some of it before the first event, in one batch and no order."""
+    generator = Generator(start=START - timedelta(hours=4), rate=1, mix=PLAIN, events="customers")
+    return lines(generator, range(1500))[::-1]
+
+
+def oracle_of(name: str) -> Oracle:
+    """The oracle of a definition, with what its events take of dimensions."""
+    oracle = ORACLES[name]
+    return replace(oracle, also=of_buyers(changes())) if load(name).enrich else oracle
+
+
 class Shipped:
     """An open lake of a definition, fed by calling the batch functions."""
 
@@ -62,6 +74,9 @@ class Shipped:
         self.view = definition.views[0]
         self.records = 0
         self.batch = -1
+        for dimension in definition.dimensions:
+            rows, name = self._bronze(changes()), dimension.name
+            dimension_step.dimension_batch(rows, 0, lake=self.lake, name=name)
 
     def step(self, payloads: list[str]) -> None:
         """One batch through clean and feature."""
@@ -132,7 +147,7 @@ def test_made_events_are_the_same_each_time_and_have_the_definitions_columns(nam
     events = [json.loads(line) for line in lines(generator, range(60))]
     assert all({"event_id", view.event_time} | required <= set(event) for event in events)
     found = {column for event in events for column in event}
-    assert found == {"event_id", view.event_time, *view.event_schema}
+    assert found == {"event_id", view.event_time, *view.event_schema} - {*definition.enriched}
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -152,7 +167,7 @@ def test_clean_takes_every_event_and_refuses_every_fault(spark: SparkSession, na
 def test_every_feature_is_what_brute_force_says(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    lake, oracle = Shipped(spark, tmp_path / "lake", load(name)), ORACLES[name]
+    lake, oracle = Shipped(spark, tmp_path / "lake", load(name)), oracle_of(name)
     generator, payloads, told = made(name, MIXED), [], set()
     for minutes, mode in ((FIRST, "recompute"), (THEN, "incremental")):
         payloads += lines(generator, minutes)
@@ -182,7 +197,12 @@ def check_both_engines(lake: Shipped) -> None:
     assert bool(said) == (mine.engine == "spark") == (view.name in LEFT_TO_SPARK), said
 
 
-LEFT_TO_SPARK = {"card_fraud", "device_stats", "product_signals"}  # sketches, mostly
+LEFT_TO_SPARK = {
+    "card_fraud",
+    "device_stats",
+    "enriched_purchases",
+    "product_signals",
+}  # sketches, mostly
 
 
 def check(lake: Shipped, oracle: Oracle, payloads: list[str]) -> set[str]:

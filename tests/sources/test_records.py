@@ -60,6 +60,8 @@ def test_the_records_are_these_on_any_machine_and_version():
         ("devices", "fc51e69551be"),
         ("ads", "1d6b73cb13bb"),
         ("products", "db9ef18b75b0"),
+        ("purchases", "3038da5485c5"),
+        ("customers", "d8cb2821dc6b"),
     ],
 )
 def test_so_are_the_records_of_any_kind(kind: str, digest: str):

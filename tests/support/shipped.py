@@ -31,6 +31,7 @@ class Oracle:
     features: Callable[[Window], dict[str, Any]]
     optional: Mapping[str, Any] = field(default_factory=dict)
     types: tuple[str, ...] = ()
+    also: Callable[[Event], None] = lambda event: None  # what an event takes of dimensions
 
     def events(self, payloads: Iterable[str]) -> list[Event]:
         """The valid, distinct events."""
@@ -43,6 +44,7 @@ class Oracle:
             if self._is_valid(event):
                 event["at"] = moment(event[self.time])
                 if event["at"].year < 2099:
+                    self.also(event)
                     found.setdefault((event["event_id"], event["at"]), event)
         return list(found.values())
 
@@ -63,6 +65,25 @@ class Oracle:
     def nothing(self) -> dict[str, Any]:
         """The features of a key without events."""
         return self.features(window_of([], datetime.now(timezone.utc)))
+
+
+def of_buyers(changes: Iterable[str]) -> Callable[[Event], None]:
+    """What a purchase takes of its buyer: the row of the last change before it, by the place in the
+    log; of one who has left, or was not known yet, nothing."""
+    places: dict[str, dict[int, tuple[datetime, Event | None]]] = {}
+    for change in map(json.loads, changes):
+        key = (change["after"] or change["before"])["customer_id"]
+        source = change["source"]
+        places.setdefault(key, {})[source["lsn"]] = moment(source["ts_ms"]), change["after"]
+
+    def taken(event: Event) -> None:
+        log = sorted(places.get(event["buyer"], {}).items())
+        held = [after for _, (at, after) in log if at <= event["at"]]
+        row = (held and held[-1]) or {}
+        event["segment"], event["country"] = row.get("segment"), row.get("country")
+        event["market"] = row.get("country") or "unknown"
+
+    return taken
 
 
 def moment(value: int | str) -> datetime:
@@ -162,7 +183,36 @@ def product_signals(window: Window) -> dict[str, Any]:
     }
 
 
+def customers(window: Window) -> dict[str, Any]:
+    return {
+        f"{name}_{text}": value
+        for text, length in {"1h": HOURS, "1d": DAYS}.items()
+        for name, value in (
+            ("purchase_count", len(window(length))),
+            ("spend_sum", sum(values(window(length), "amount"), Decimal("0.00"))),
+        )
+    }
+
+
+def enriched_purchases(window: Window) -> dict[str, Any]:
+    day = window(DAYS)
+    gold = [event for event in day if event["segment"] == "gold"]
+    return {
+        **{
+            f"{segment}_count_{text}": len([e for e in window(length) if e["segment"] == segment])
+            for text, length in {"1h": HOURS, "1d": DAYS}.items()
+            for segment in ("basic", "silver", "gold")
+        },
+        "spend_sum_1d": sum(values(day, "amount"), Decimal("0.00")),
+        "gold_sum_1d": sum(values(gold, "amount"), Decimal("0.00")),
+        "buyer_distinct_1d": len(set(values(day, "buyer"))),
+    }
+
+
+PURCHASE = {"buyer": str, "product": str, "amount": NUMBER}
 ORACLES = {
+    "customers": Oracle(("buyer",), "event_time", PURCHASE, customers),
+    "enriched_purchases": Oracle(("market",), "event_time", PURCHASE, enriched_purchases),
     "engagement": Oracle(
         ("profile_id", "gti"),
         "event_timestamp",

@@ -22,7 +22,9 @@ commands = typer.Typer()
 def init(
     name: Annotated[str, typer.Argument(help="The pipeline's name, such as shop_signals.")],
     folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(),
-    source: Annotated[str, typer.Option(help="What it reads: files, kafka or kinesis.")] = "files",
+    source: Annotated[
+        str, typer.Option(help="What it reads: files, kafka, kinesis, or cdc, with a dimension.")
+    ] = "files",
     as_json: Json = False,
 ) -> None:
     """Write a first pipeline, some events and its test; overwrite nothing."""

@@ -1,12 +1,15 @@
 """The streaming queries of a pipeline, as data.
 
     source ──land──► bronze ──clean──► events + quarantine ──feature──► buckets ──► features
-                                        engine: stateful        └──► arrivals ──state──► features
+                                 ▲      engine: stateful        └──► arrivals ──state──► features
+                                 │ enrich
+    changes ──land_changes──► bronze ──dimension──► dimension      for each dimension
 
 Whoever has to know which queries there are reads `QUERIES`: the runner, checkpoints, metrics,
 maintenance, `top`, errors. Another query is another entry, and a module that starts it.
 
-A table stands here by its role, the end of its name: `<pipeline>_bronze`, `<view>_buckets`.
+A table stands here by its role, the end of its name: `<pipeline>_bronze`, `<view>_buckets`; of a
+query that is for a dimension each is the dimension's, `<dimension>_bronze`.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ class Query:
     """One streaming query, from a table into others, on a checkpoint of its own.
 
     `reads` and `writes` are roles of tables; what reads `SOURCE` is fed from outside the lake.
-    `checkpoint` is its folder's name behind `<pipeline>_`; with `{view}` in it there is a query of
-    the kind for each view, and `view` is the one it is for. `step` is the module that starts it,
+    `checkpoint` is its folder's name behind `<pipeline>_`; with `{view}` or `{dimension}` in it
+    there is a query of the kind for each of them, and `view` or `dimension` is the one it is for.
+    `step` is the module that starts it,
     imported when it starts: `start(pipeline, query, trigger)` returns Spark's query, and
     `claim(pipeline, query)`, where it has one, takes the checkpoint instead of
     `pipeline.queries.claim`. The commits of the table in the role `ledger` say what its batches
@@ -44,6 +48,7 @@ class Query:
     engine: str | None = None
     lost: str = REBUILD
     view: str | None = None
+    dimension: str | None = None
 
     @property
     def is_fed(self) -> bool:
@@ -55,12 +60,25 @@ class Query:
         """Whether there is one of the kind for each view."""
         return self.view is not None or "{view}" in self.checkpoint
 
+    @property
+    def per_dimension(self) -> bool:
+        """Whether there is one of the kind for each dimension."""
+        return self.dimension is not None or "{dimension}" in self.checkpoint
+
     def of_view(self, view: str) -> Query:
         """Return the one of the kind that is for a view."""
         return replace(self, checkpoint=self.checkpoint.format(view=view), view=view)
 
+    def of_dimension(self, dimension: str) -> Query:
+        """Return the one of the kind that is for a dimension."""
+        checkpoint = self.checkpoint.format(dimension=dimension)
+        return replace(self, checkpoint=checkpoint, dimension=dimension)
+
     def tables(self, roles: Iterable[str], pipeline: str, views: Sequence[str]) -> list[str]:
-        """Return the names of tables by their roles: of the query's own view, else of all."""
+        """Return the names of tables by their roles: of the query's own view or dimension, else of
+        all views."""
+        if self.dimension:
+            return [f"{self.dimension}_{role}" for role in roles]
         ours = (self.view,) if self.view else views
         return [name for role in roles for name in table_names(role, pipeline, ours)]
 
@@ -90,6 +108,23 @@ QUERIES = (
         lost="see 'Lost checkpoint of land' in docs/operations.md",
     ),
     Query(
+        "land_changes",
+        reads=SOURCE,
+        writes=("bronze",),
+        checkpoint="land_{dimension}",
+        step="tidemill.pipeline.steps.land_step",
+        ledger="bronze",
+        lost="see 'Lost checkpoint of land' in docs/operations.md",
+    ),
+    Query(
+        "dimension",
+        reads="bronze",
+        writes=("dimension", "quarantine"),
+        checkpoint="dimension_{dimension}",
+        step="tidemill.pipeline.steps.dimension_step",
+        ledger="dimension",
+    ),
+    Query(
         "clean",
         reads="bronze",
         writes=("events", "quarantine"),
@@ -110,13 +145,16 @@ QUERIES = (
 )
 
 
-def of(engine: str | None, views: Iterable[str]) -> list[Query]:
+def of(engine: str | None, views: Iterable[str], dimensions: Iterable[str] = ()) -> list[Query]:
     """Return the queries of a pipeline with an engine, None for any, in the order of the flow: one
-    of a kind that is per view for each view."""
+    of a kind that is per view for each view, and per dimension for each dimension."""
     used = [query for query in QUERIES if engine is None or query.engine in (None, engine)]
-    once = [query for query in used if not query.per_view]
+    changes = [query.of_dimension(d) for d in dimensions for query in used if query.per_dimension]
+    once = [query for query in used if not query.per_view and not query.per_dimension]
     each = [query.of_view(view) for query in used if query.per_view for view in views]
-    return [*once, *each]
+    # A dimension comes before clean, which looks events up in it, and behind land alone.
+    fed = sum(query.is_fed for query in once)
+    return [*once[:fed], *changes, *once[fed:], *each]
 
 
 def is_query(name: str) -> bool:
@@ -134,9 +172,11 @@ def by_checkpoint(checkpoint: str) -> Query:
     KeyError for a checkpoint of none.
     """
     for query in QUERIES:
-        head, held, tail = query.checkpoint.partition("{view}")
         if query.checkpoint == checkpoint:
             return query
-        if held and checkpoint.startswith(head) and checkpoint.endswith(tail):
-            return query.of_view(checkpoint[len(head) : len(checkpoint) - len(tail)])
+    for query in QUERIES:
+        for subject, made in (("{view}", query.of_view), ("{dimension}", query.of_dimension)):
+            head, held, tail = query.checkpoint.partition(subject)
+            if held and checkpoint.startswith(head) and checkpoint.endswith(tail):
+                return made(checkpoint[len(head) : len(checkpoint) - len(tail)])
     raise KeyError(checkpoint)

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     ValidationError,
     WithJsonSchema,
     create_model,
     model_validator,
 )
-from pydantic_core import core_schema
 
-from tidemill.config import quality_file, yaml_loader
-from tidemill.config.dataflow import QUERIES
+from tidemill.config import dataflow, quality_file, yaml_loader
+from tidemill.config import dimension as dimension_words
+from tidemill.config.dataflow import QUERIES, Query
+from tidemill.config.dimension import Dimension, Enrichment
 from tidemill.config.quality_file import Rules
+from tidemill.config.source_words import SourceOfKind
 from tidemill.config.yaml_loader import Declared, Words, explained
 from tidemill.errors import DefinitionError, UsageError
 from tidemill.features.checks import Misdeclared
@@ -31,7 +32,6 @@ from tidemill.features.types import Duration, Identifier, Size
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
 from tidemill.sources.registry import kind_of, kinds
-from tidemill.sources.source_kind import SourceWords
 
 SHIPPED = Path(__file__).parent / "shipped"
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
@@ -59,25 +59,6 @@ Quality = Annotated[
 ]
 
 
-class _OfAnyKind:
-    """The words of a source, of a kind that is known when a file is read first, not before: a
-    package that brings a kind may import Tidemill."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        """Return the schema of the kinds' own words, told apart by `kind`."""
-        words = tuple(kind.words for kind in kinds().values())
-        return handler.generate_schema(
-            Annotated[Union[words], Field(discriminator="kind")]  # noqa: UP007
-        )
-
-
-if TYPE_CHECKING:
-    SourceOfKind = SourceWords
-else:
-    SourceOfKind = _OfAnyKind
 if TYPE_CHECKING:
     Triggers = Declared
 else:
@@ -117,7 +98,8 @@ class PipelineDefinition(Declared):
     `feature` reads at most so many files of its table, and ends with the file that brings it to
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
-    Without a `clock` it goes by that of its source's kind.
+    Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
+    that sources of their own bring, and `enrich` says what events take of them.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -134,6 +116,8 @@ class PipelineDefinition(Declared):
     history: Duration = "400d"
     maintenance: Maintenance | None = Maintenance()
     quality: Quality = Field(default_factory=Rules)
+    dimensions: tuple[Dimension, ...] = ()
+    enrich: tuple[Enrichment, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -157,7 +141,11 @@ class PipelineDefinition(Declared):
             self._check_history(view)
             if view.source not in (None, self.pipeline):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
+        dimension_words.check(self.dimensions, self.enrich, self.pipeline, self.views)
         quality_file.check(self.quality, first)
+        for name in self.quality.fields:
+            if name in self.enriched:
+                raise ValueError(f"{name} comes of a dimension: no rule of a record can be of it")
         if self.engine == "stateful":
             self._check_stateful()
         return self
@@ -190,6 +178,25 @@ class PipelineDefinition(Declared):
         return self.views[0]
 
     @property
+    def queries(self) -> list[Query]:
+        """The pipeline's queries, in the order of the flow, with any engine."""
+        return self.queries_of(None)
+
+    def queries_of(self, engine: str | None) -> list[Query]:
+        """Return the queries that the pipeline has with an engine."""
+        views = [view.name for view in self.views]
+        return dataflow.of(engine, views, [dimension.name for dimension in self.dimensions])
+
+    def dimension(self, name: str) -> Dimension:
+        """Return the dimension called `name`; KeyError where the pipeline has none."""
+        return {dimension.name: dimension for dimension in self.dimensions}[name]
+
+    @property
+    def enriched(self) -> list[str]:
+        """The events' columns that are taken of dimensions."""
+        return [column for one in self.enrich for column in one.columns]
+
+    @property
     def kept(self) -> timedelta:
         """How old an event may be when it arrives, and how long its buckets are kept."""
         return duration(self.history)
@@ -207,7 +214,11 @@ class PipelineDefinition(Declared):
     def known_values(self) -> dict[str, tuple[str, ...]]:
         """Return the values an event may have, of the columns that every view splits by."""
         each = [view.known_values() for view in self.views]
-        shared = [column for column in each[0] if all(column in known for known in each)]
+        shared = [
+            column
+            for column in each[0]
+            if all(column in known for known in each) and column not in self.enriched
+        ]
         return {
             column: tuple(dict.fromkeys(value for known in each for value in known[column]))
             for column in shared
@@ -307,4 +318,7 @@ def _words() -> Words:
         "triggers": Triggers,
         "maintenance": Maintenance,
         "views": FeatureView,
+        "dimensions": Dimension,
+        **{f"dimensions.source.{kind.name}": kind.words for kind in kinds().values()},
+        "enrich": Enrichment,
     }

@@ -2,6 +2,7 @@
 
     bronze    STREAMING UPDATE ─► land      records
     events    clean's append   ─► clean     accepted, refused by reason, duplicates, how late
+    dimension MERGE            ─► dimension changes accepted, refused by reason, rows merged
     gold      MERGE            ─► feature   buckets, keys, rows merged (refresh: no new batch)
     checkpoints' offsets ───────► backlog   rows that the batch left waiting
 
@@ -56,6 +57,7 @@ class BatchRow:
     merged: Mapping[str, int] = field(default_factory=dict)
     backlog: int | None = None
     overflowed: Mapping[str, int] = field(default_factory=dict)
+    unmatched: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def freshness(self) -> int | None:
@@ -97,14 +99,18 @@ class Flow:
     views: tuple[str, ...]
     reader: Reader
     checkpoints: Path
+    dimensions: tuple[str, ...] = ()
 
     @property
     def ledgers(self) -> list[tuple[Query, str | None, str]]:
         """Each query whose batches a table's commits tell of, in the order of the flow: the query,
-        the view, where each view's gold tells of its own, and the table."""
+        the view or dimension, where each has a table that tells of its own, and the table."""
         ledgers: list[tuple[Query, str | None, str]] = []
-        for query in dataflow.QUERIES:
-            if query.ledger:
+        for query in dataflow.of(None, self.views, self.dimensions):
+            if query.ledger and query.dimension:
+                (name,) = query.tables((query.ledger,), self.pipeline, self.views)
+                ledgers.append((query, query.dimension, name))
+            elif query.ledger:
                 of_view = query.ledger in OF_VIEW
                 views: Sequence[str | None] = self.views if of_view else (None,)
                 names = table_names(query.ledger, self.pipeline, self.views)
@@ -143,12 +149,12 @@ def since(flow: Flow, after: Versions) -> list[BatchRow]:
     rows: list[BatchRow] = []
     for query, view, table in flow.ledgers:
         commits = flow.newer(table, after[table])
-        if view is not None:
-            rows += _of_gold(flow, query, view, commits)
-        elif query.is_fed:
+        if query.is_fed:
             rows += _of_sink(flow, query, commits)
+        elif view is None or query.dimension:
+            rows += _of_batches(flow, query, commits)
         else:
-            rows += _of_appends(flow, query, commits)
+            rows += _of_gold(flow, query, view, commits)
     return rows
 
 
@@ -198,26 +204,41 @@ def _of_sink(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[Ba
         if commit.operation == "STREAMING UPDATE":
             counts = {"events": commit.metric("numOutputRows")}
             batch = int(commit.parameters["epochId"])
-            yield BatchRow(query.name, generation, batch, commit.at, commit.version, counts=counts)
+            yield BatchRow(
+                query.name,
+                generation,
+                batch,
+                commit.at,
+                commit.version,
+                query.dimension,
+                counts=counts,
+            )
 
 
-def _of_appends(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[BatchRow]:
-    """Yield a row per append that has a ledger, with what the ledger counts."""
+def _of_batches(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[BatchRow]:
+    """Yield a row per batch that has a ledger, with what the ledger counts; of a MERGE into a
+    dimension also what became of its rows."""
     for commit in commits:
-        if commit.ledger:
+        if commit.ledger and ledger.UPKEEP not in commit.ledger:
             fields = commit.ledger
+            merged: Mapping[str, int] = {}
+            if query.dimension:
+                merged = {name: commit.metric(told_as) for name, told_as in MERGED.items()}
             yield BatchRow(
                 query.name,
                 fields["generation"],
                 int(fields["batch"]),
                 commit.at,
                 commit.version,
+                query.dimension,
                 counts={name: int(fields[name]) for name in COUNTS if name in fields},
                 seconds=fields.get("seconds", {}),
                 refused=fields.get("refused", {}),
                 late=fields.get("late", {}),
                 late_seconds=fields.get("late_seconds"),
                 late_most=fields.get("late_most"),
+                unmatched=fields.get("unmatched", {}),
+                merged=merged,
                 backlog=_waited(flow, query, fields, commit),
             )
 

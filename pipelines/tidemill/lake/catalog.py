@@ -40,8 +40,8 @@ MARKER = "_tidemill.json"
 class Lake:
     """An open lake of one pipeline.
 
-    `generation` names the set of tables and checkpoints that clean and feature write;
-    `land_generation` the bronze table's; both are empty while nobody has asked the tables.
+    `generation` names the set of tables and checkpoints that are made of bronze; it is empty while
+    nobody has asked the tables.
     `session` returns the session that knows the tables by name: a lake in a folder that is only
     read may never call it. `reader` answers what is asked of it in Spark's place, where there is
     one. On Spark Connect a batch function runs in another process: the lake goes there without its
@@ -52,7 +52,6 @@ class Lake:
     place: Place
     pipeline: PipelineDefinition
     generation: str = ""
-    land_generation: str = ""
     reader: RowReader | None = None
 
     def __getstate__(self) -> dict[str, object]:

@@ -9,7 +9,7 @@ A table says whose it is: in its properties, and in the transaction of each of i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,10 +90,16 @@ def _flows(
     pipelines = [n for n in _stems(table_names, "_bronze") if f"{n}_events" in table_names]
     views = [n for n in _stems(table_names, "_features") if f"{n}_buckets" in table_names]
     owners = {view: owner(f"{view}_features") for view in views}
+    dimensions = [n for n in _stems(table_names, "_dimension") if f"{n}_bronze" in table_names]
+    keepers = {name: owner(f"{name}_dimension") for name in dimensions}
     return [
-        Flow(name, tuple(v for v in views if owners[v] == name), reader, checkpoints)
-        for name in pipelines
+        Flow(name, _of(owners, name), reader, checkpoints, _of(keepers, name)) for name in pipelines
     ]
+
+
+def _of(owners: Mapping[str, str | None], pipeline: str) -> tuple[str, ...]:
+    """Return the names that a pipeline owns."""
+    return tuple(name for name, owner in owners.items() if owner == pipeline)
 
 
 def _stems(names: Iterable[str], end: str) -> list[str]:

@@ -158,7 +158,8 @@ def _make_missing(lake: Lake, missing: Collection[str]) -> None:
     for table in lake.tables.required:
         if table.name in missing:
             create(lake, table)
-    evolution.add_columns(lake, lake.tables.batches)
+    for table in lake.tables.growing:
+        evolution.add_columns(lake, table)
     if lake.pipeline.engine == "stateful":
         for view in lake.pipeline.views:
             table = lake.tables.of(view).arrivals
@@ -192,11 +193,11 @@ def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> Lake:
         generations[table.name] = properties.get(GENERATION, "")
     events = generations[declared.events.name]
     others = [declared.quarantine, *(view.buckets for view in declared.views.values())]
+    others += [t for one in declared.dimensions.values() for t in (one.quarantine, one.rows)]
     if any(generations[table.name] != events for table in others):
         raise LakeError(
             "a rebuild was interrupted: its tables are of different generations",
             where=str(lake.place),
             expected=f"run `tidemill rebuild {lake.pipeline.pipeline} --from bronze` again",
         )
-    land = generations[declared.bronze.name]
-    return replace(lake, generation=events, land_generation=land)
+    return replace(lake, generation=events)

@@ -44,6 +44,7 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tidemill_duplicate_events_total": ("Events accepted before", ()),
     "tidemill_refused_records_total": ("Records that clean refused", ()),
     "tidemill_refusals_total": ("Rules broken; a record may break several", ("reason",)),
+    "tidemill_unmatched_events_total": ("Events without a row in it", ("dimension",)),
     "tidemill_buckets_total": ("Bucket rows appended", ("view",)),
     "tidemill_changed_keys_total": ("Rows of gold whose values changed", ("view",)),
     "tidemill_merged_rows_total": ("Rows of gold, by what the MERGE did", ("view", "action")),
@@ -172,6 +173,8 @@ class Exporter(Observer):
             self.count(metric, row.counts.get(name, 0))
         for reason, refused in row.refused.items():
             self.count("tidemill_refusals_total", refused, reason=reason)
+        for dimension, unmatched in row.unmatched.items():
+            self.count("tidemill_unmatched_events_total", unmatched, dimension=dimension)
         self._late.add(row)
 
     def _view(self, row: BatchRow, view: str) -> None:

@@ -95,6 +95,7 @@ def _typed(pipeline: PipelineDefinition, name: str, text: str) -> Any:
     """Return a field's value as JSON has it."""
     view = pipeline.events
     types = {validation.EVENT_ID: "string", **view.event_schema, view.event_time: "string"}
+    types = {field: type_ for field, type_ in types.items() if field not in pipeline.enriched}
     if name not in types:
         hint = did_you_mean(name, types)
         raise UsageError(f"unknown field {name!r}{hint}", where="--set", expected="FIELD=VALUE")

@@ -31,7 +31,8 @@ RECENT = timedelta(days=2)
 def flow(lake: Lake) -> Flow:
     """Return the lake's tables by name, read by the lake itself."""
     views = tuple(view.name for view in lake.pipeline.views)
-    return Flow(lake.pipeline.pipeline, views, lake, checkpoint_root(lake.place))
+    dimensions = tuple(dimension.name for dimension in lake.pipeline.dimensions)
+    return Flow(lake.pipeline.pipeline, views, lake, checkpoint_root(lake.place), dimensions)
 
 
 def recorded(lake: Lake) -> dict[str, int]:

@@ -9,6 +9,7 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dimension import Dimension
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import LakeError, SetupError
@@ -31,7 +32,7 @@ from tidemill.lake.session import ivy
 from tidemill.lake.session.session import makes_local, session
 from tidemill.pipeline.queries import Pipeline
 from tidemill.sources import Source, registry
-from tidemill.sources.source_kind import SourceContext
+from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,11 @@ def held_pipeline(
 ) -> Pipeline:
     """Return the pipeline with its tables, made where they are not there; the caller holds the
     lake, and has checked the source."""
+    feeds = {
+        one.name: source_of_dimension(one, definition, opening) for one in definition.dimensions
+    }
     lake = open_for_writing(spark, opening.place, definition, asked=False)
-    return Pipeline(lake, source, opening.clock, definition.clock)
+    return Pipeline(lake, source, opening.clock, definition.clock, feeds=feeds)
 
 
 def check_existing(opening: Opening) -> None:
@@ -174,8 +178,8 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
 
 def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
     """Return an opening whose session, where one is made here, has on its class path those jars of
-    the source's kind that are on this machine."""
-    paths = ivy.class_path(registry.kind_of(definition.source).jars)
+    its sources' kinds that are on this machine."""
+    paths = [path for kind in _kinds_of(definition) for path in ivy.class_path(kind.jars)]
     here = ":".join(str(path) for path in paths if path.is_file())
     if not here:
         return opening
@@ -185,22 +189,30 @@ def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
 
 def _check_jars(definition: PipelineDefinition) -> None:
     """Refuse a source whose jars a session that is made here would lack."""
-    kind = registry.kind_of(definition.source)
-    missing = ivy.missing(kind.jars)
-    if missing and makes_local():
-        raise SetupError(
-            f"the jars of {kind.name} sources are not here: {missing[0]} ...",
-            where="jars",
-            expected=f"`tidemill doctor --warm --source {kind.name}`, which fetches them, once",
-        )
+    for kind in _kinds_of(definition):
+        missing = ivy.missing(kind.jars)
+        if missing and makes_local():
+            raise SetupError(
+                f"the jars of {kind.name} sources are not here: {missing[0]} ...",
+                where="jars",
+                expected=f"`tidemill doctor --warm --source {kind.name}`, which fetches them, once",
+            )
+
+
+def _kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
+    """Return the kinds of a pipeline's sources, its dimensions' too, each once."""
+    sources = [definition.source, *(dimension.source for dimension in definition.dimensions)]
+    return list({(kind := registry.kind_of(source)).name: kind for source in sources}.values())
 
 
 def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bool) -> Source:
-    """Return the source that the definition names; InputError where it cannot be read, SetupError
-    where its jars are missing."""
+    """Return the source that the definition names; InputError where it, or that of a dimension,
+    cannot be read, SetupError where its jars are missing. A dimension's may have nothing yet."""
     _check_jars(definition)
     source = source_of(definition, opening)
     source.check(once=once)
+    for dimension in definition.dimensions:
+        source_of_dimension(dimension, definition, opening).check(once=False)
     return source
 
 
@@ -210,13 +222,30 @@ def source_of(definition: PipelineDefinition, opening: Opening) -> Source:
     view = definition.events
     required = {n: t for n, t in view.event_schema.items() if not t.endswith("?")}
     required[view.event_time] = "timestamp"
-    root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_land"
+    return _opened(definition.source, required, "land", definition, opening)
+
+
+def source_of_dimension(
+    dimension: Dimension, definition: PipelineDefinition, opening: Opening
+) -> Source:
+    """Return the source of a dimension's changes."""
+    return _opened(dimension.source, {}, f"land_{dimension.name}", definition, opening)
+
+
+def _opened(
+    words: SourceWords,
+    required: Mapping[str, str],
+    query: str,
+    definition: PipelineDefinition,
+    opening: Opening,
+) -> Source:
+    root = lakes.checkpoint_root(opening.place) / f"{definition.pipeline}_{query}"
     context = SourceContext(
         definition.pipeline,
         required,
         max_files=definition.max_files_per_trigger,
         max_records=definition.max_offsets_per_trigger,
         now=opening.clock.at,
-        known=Checkpoint("land", root, "").identity(),
+        known=Checkpoint(query, root, "").identity(),
     )
-    return registry.kind_of(definition.source).open(definition.source, context)
+    return registry.kind_of(words).open(words, context)

@@ -1,7 +1,8 @@
 """The pipeline as it runs: its queries, each started by its step, each on a checkpoint of its own.
 
     source ──land──► bronze ──clean──► events + quarantine ──feature──► buckets ──refresh──► gold
-                                        engine: stateful        └──► arrivals ──state──► gold
+                                 ▲      engine: stateful        └──► arrivals ──state──► gold
+    changes ──land_changes──► bronze ──dimension──► dimension
 
 Which queries there are is data, `config.dataflow.QUERIES`; what a batch of one does is in its step,
 `pipeline.steps`. Whatever dies when, running again repairs it: every table says in its own commits
@@ -11,7 +12,7 @@ what it has consumed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -20,12 +21,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidemill.config import dataflow
 from tidemill.config.dataflow import Query
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock
 from tidemill.lake.catalog import Lake
 from tidemill.lake.integrity import progress
+from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.pipeline import view_refresh
 from tidemill.pipeline.gold.refresh import Refreshed
 from tidemill.sources import Source
@@ -36,13 +37,14 @@ ONCE: Trigger = {"availableNow": True}
 
 @dataclass(frozen=True)
 class Pipeline:
-    """An open lake, the source that feeds it, and the clock it goes by."""
+    """An open lake, the sources that feed it and its dimensions, and the clock it goes by."""
 
     lake: Lake
     source: Source
     clock: Clock
     follows: str  # "event" or "wall"
     refreshes: bool = True  # a rebuild refreshes once, at its end
+    feeds: Mapping[str, Source] = field(default_factory=dict)  # of dimensions, by their names
 
     @property
     def definition(self) -> PipelineDefinition:
@@ -52,7 +54,7 @@ class Pipeline:
     @property
     def graph(self) -> list[Query]:
         """The queries, in the order of the flow."""
-        return dataflow.of(self.definition.engine, [view.name for view in self.definition.views])
+        return self.definition.queries_of(self.definition.engine)
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -81,7 +83,7 @@ class Pipeline:
         the clock too; a source says itself whether there is anything."""
         query = self.query(name)
         if query.is_fed:
-            return not self.source.ready()
+            return not self.source_of(query).ready()
         if query.per_view:
             return False
         (table,) = self.lake.tables_of(query, (query.reads,))
@@ -97,10 +99,14 @@ class Pipeline:
         without rows."""
         query = self.query(name)
         if query.is_fed:
-            return self.source.ready()
+            return self.source_of(query).ready()
         if query.per_view:
             return True
         return not any(map(self.lake.is_as_made, self.lake.tables_of(query, (query.reads,))))
+
+    def source_of(self, query: Query) -> Source:
+        """Return the source that a query lands: the pipeline's, or its dimension's."""
+        return self.feeds[query.dimension] if query.dimension else self.source
 
     def start(self, name: str, trigger: Trigger) -> StreamingQuery:
         """Start a query on its own checkpoint, which was claimed before."""
@@ -124,6 +130,9 @@ class Pipeline:
         batch holds."""
         (table,) = self.lake.tables_of(query, (query.reads,))
         reader = self.lake.spark.readStream
+        if query.reads == "events" and self.definition.enrich:
+            # A rebuild of keys looks rows up again in place; their buckets it makes itself.
+            reader = reader.option("skipChangeCommits", "true")
         reader = reader.option("maxFilesPerTrigger", self.definition.max_files_per_trigger)
         reader = reader.option("maxBytesPerTrigger", self.definition.max_bytes_per_trigger)
         return reader.table(table)
@@ -148,8 +157,8 @@ def claim(pipeline: Pipeline, query: Query) -> None:
     lake = pipeline.lake
     written = lake.tables_of(query, query.writes)
     if query.is_fed:
-        kind: Mapping[str, Any] = pipeline.source.identity()
-        generation = lake.land_generation
+        kind: Mapping[str, Any] = pipeline.source_of(query).identity()
+        generation = lake.metadata(written[0]).properties.get(GENERATION, "")
     else:
         (table,) = lake.tables_of(query, (query.reads,))
         kind, generation = {"kind": "delta", "table": table}, lake.generation

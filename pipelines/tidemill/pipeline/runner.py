@@ -204,7 +204,8 @@ def _check_source(pipeline: Pipeline, since: datetime) -> datetime:
     return the time of this look."""
     now = datetime.now(timezone.utc)
     try:
-        pipeline.source.check_new(since)
+        for source in (pipeline.source, *pipeline.feeds.values()):
+            source.check_new(since)
     except InputError as error:
         raise QueryError(error.message, where=error.where, expected=error.expected) from error
     return now

@@ -59,7 +59,9 @@ def _feature(view: FeatureView, column: Column) -> Described:
 def _tables(lake: Lake, view: FeatureView) -> Iterator[Table]:
     """Yield the tables that the view is made of, in the order of the flow, those that are there."""
     declared, own = lake.tables, lake.tables.of(view)
-    yield from (declared.bronze, declared.quarantine, declared.events)
+    yield from (declared.bronze, declared.quarantine)
+    yield from (table for one in declared.dimensions.values() for table in one.all)
+    yield declared.events
     yield from (t for t in (own.buckets, own.hours, own.arrivals) if lake.has(t.name))
     yield from (own.gold, declared.batches)
 

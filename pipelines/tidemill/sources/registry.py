@@ -12,13 +12,12 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from tidemill.errors import DefinitionError, UsageError
-from tidemill.sources import files, generator, kafka, kinesis
+from tidemill.sources import delta_feed, files, generator, kafka, kinesis
 from tidemill.sources.source_kind import SourceKind, SourceOption, SourceWords
 
 GROUP = "tidemill.sources"
-SHIPPED: Mapping[str, SourceKind] = MappingProxyType(
-    {kind.name: kind for kind in (files.KIND, generator.KIND, kafka.KIND, kinesis.KIND)}
-)
+_KINDS = (files.KIND, delta_feed.KIND, generator.KIND, kafka.KIND, kinesis.KIND)
+SHIPPED: Mapping[str, SourceKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
 
 
 @cache

@@ -61,6 +61,10 @@ class Show:
                 self._clean_seconds += row.seconds.get("clean", 0)
             elif row.query in {"feature", "refresh"}:
                 self._refreshed(row)
+            elif row.query == "dimension":
+                counts = (row.counts.get(name, 0) for name in ("events", "quarantined"))
+                records, refused = (f"{count:,}" for count in counts)
+                self.say(f"dimension     {row.view}: {records} records, {refused} refused")
             elif row.query == "maintain":
                 self.say(f"maintain      {_steps(row.seconds)}")
 

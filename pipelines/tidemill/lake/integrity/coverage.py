@@ -131,11 +131,12 @@ def refuse_lost(lake: Lake, absent: Collection[str]) -> None:
     """Raise LakeError when a table is gone that a query has written or reads; what it held is not
     made again by going on. Tables of views are for `late` to judge."""
     name = lake.pipeline.pipeline
-    for query in dataflow.of(lake.pipeline.engine, ()):
-        for role in (query.reads, *query.writes):
-            table = f"{name}_{role}"
-            newest = lake.checkpoint(query.checkpoint).finished()
-            if role not in dataflow.OF_VIEW and table in absent and newest >= 0:
+    queries = lake.pipeline.queries_of(lake.pipeline.engine)
+    for query in (each for each in queries if not each.per_view):
+        newest = lake.checkpoint(query.checkpoint).finished()
+        for role in set((query.reads, *query.writes)) - dataflow.OF_VIEW - {dataflow.SOURCE}:
+            (table,) = lake.tables_of(query, (role,))
+            if table in absent and newest >= 0:
                 raise LakeError(
                     f"is gone, and {query.name} has finished {_batches(newest)}",
                     where=table,

@@ -8,6 +8,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dimension import Dimension
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
@@ -30,15 +31,17 @@ def statements(
     pipeline: PipelineDefinition, since: Mapping[str, date], whole: Collection[str]
 ) -> dict[str, Callable[[], str]]:
     """Return, by name, what makes the text of each view for people: `tidemill_volumes`,
-    `<pipeline>_refused`, for each feature view `<view>_status`, `<view>_ticks`, of those in `whole`
-    (their gold has all columns) `<view>_current`, and what a shipped view brings. `since` are the
-    days of the newest ledgers in gold, by view, where there is one. A view stands behind those that
-    it reads."""
+    `<pipeline>_refused`, for each dimension `<dimension>_current`, for each feature view
+    `<view>_status`, `<view>_ticks`, of those in `whole` (their gold has all columns)
+    `<view>_current`, and what a shipped view brings. `since` are the days of the newest ledgers in
+    gold, by view, where there is one. A view stands behind those that it reads."""
     first, name = pipeline.views[0], pipeline.pipeline
     texts: dict[str, Callable[[], str]] = {
         "tidemill_volumes": partial(statement, "volumes", first),
         f"{name}_refused": partial(statement, "refused", first, source=name),
     }
+    for dimension in pipeline.dimensions:
+        texts[f"{dimension.name}_current"] = partial(_current, dimension)
     for view in pipeline.views:
         day = since.get(view.name, date.min)
         texts[f"{view.name}_status"] = partial(statement, "status", view, since=day)
@@ -48,6 +51,13 @@ def statements(
         if view.name == "engagement" and _SHIPPED_COUNTS <= {p.name for p in view.partials}:
             texts["engagement_minute_counts"] = partial(statement, "minute_counts", view)
     return texts
+
+
+def _current(dimension: Dimension) -> str:
+    """Return the keys of a dimension that are not deleted, each as it is now."""
+    columns = ", ".join((*dimension.column_types, "changed_at"))
+    holds = " AND valid_to IS NULL" if dimension.has_history else ""
+    return f"SELECT {columns} FROM {dimension.name}_dimension WHERE NOT deleted{holds}"
 
 
 def newest_days(reader: Reader, pipeline: PipelineDefinition) -> dict[str, date]:

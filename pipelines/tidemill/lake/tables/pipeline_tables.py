@@ -2,6 +2,7 @@
 
 <pipeline>_bronze, _quarantine, _events     every lake of the pipeline has them
 <view>_buckets, _features                   ... for each view; _arrivals with engine: stateful
+<dimension>_bronze, _quarantine, _dimension ... for each dimension
 tidemill_batches                            ... one for all pipelines of a lake
 <view>_hours                                made by the first maintenance
 <pipeline>_replays                          made by the first replay of refused records
@@ -18,6 +19,8 @@ from functools import lru_cache
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import FeatureView
+from tidemill.lake.tables.dimension_tables import DimensionTables, dimension_tables
+from tidemill.lake.tables.record_tables import bronze_table, quarantine_table
 from tidemill.lake.tables.shared_tables import BATCHES, PROFILES, QUALITY
 from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
 from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
@@ -32,7 +35,7 @@ class PipelineTables:
     bronze: raw records; quarantine: refused ones, each with every reason; events: valid, distinct
     events; replays: which refused records were sent through again; quality: what the gate expected
     and found; batches: what each batch did; profiles: where the time of profiled batches went;
-    views: the tables of each view, by its name.
+    views: the tables of each view, by its name; dimensions: those of each dimension, by its name.
 
     `required` are those that a lake of the pipeline has from its first opening on, in the order of
     the flow; `optional` those that are made when they are first needed.
@@ -46,12 +49,23 @@ class PipelineTables:
     batches: Table
     profiles: Table
     views: Mapping[str, ViewTables]
+    dimensions: Mapping[str, DimensionTables]
     required: tuple[Table, ...]
     optional: tuple[Table, ...]
 
     def of(self, view: FeatureView) -> ViewTables:
         """Return the tables of one of the pipeline's views."""
         return self.views[view.name]
+
+    def bronzes(self) -> list[Table]:
+        """Return the tables of records as they came: the pipeline's, and each dimension's."""
+        return [self.bronze, *(one.bronze for one in self.dimensions.values())]
+
+    @property
+    def growing(self) -> tuple[Table, ...]:
+        """The tables that a later declaration or version may give columns which they are without
+        until then."""
+        return (self.events, *(one.rows for one in self.dimensions.values()), self.batches)
 
     @property
     def shared(self) -> tuple[Table, ...]:
@@ -62,7 +76,9 @@ class PipelineTables:
 @lru_cache(maxsize=32)
 def of(pipeline: PipelineDefinition) -> PipelineTables:
     """Return the tables of a pipeline; those of an equal definition are computed once."""
-    bronze, quarantine, events = _bronze(pipeline), _quarantine(pipeline), _events(pipeline)
+    name, events = pipeline.pipeline, _events(pipeline)
+    bronze, quarantine = bronze_table(name), quarantine_table(name)
+    dimensions = {one.name: dimension_tables(one) for one in pipeline.dimensions}
     views = {view.name: view_tables(view) for view in pipeline.views}
     replays = _replays(pipeline)
     per_view = [table for view in views.values() for table in (view.buckets, view.gold)]
@@ -77,52 +93,25 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
         BATCHES,
         PROFILES,
         views,
-        required=(bronze, quarantine, events, *per_view, BATCHES),
+        dimensions,
+        required=(
+            bronze,
+            quarantine,
+            *(table for one in dimensions.values() for table in one.all),
+            events,
+            *per_view,
+            BATCHES,
+        ),
         optional=(*(view.hours for view in views.values()), replays, QUALITY, PROFILES),
-    )
-
-
-_BRONZE = (
-    Column(
-        "record_id", "STRING", "the record's position, or a uuid where the source has none", False
-    ),
-    Column("raw_payload", "STRING", "the record as it came"),
-    Column("topic", "STRING", "topic, or the file's path"),
-    Column("partition", "INT", "partition of the topic; null for files"),
-    Column("offset", "BIGINT", "offset in the partition; null for files"),
-    Column("source_ts", "TIMESTAMP", "the source's own time of the record"),
-    Column("ingested_at", "TIMESTAMP", "when land read the record; ages are counted from here"),
-)
-_INGEST_DATE = Column("ingest_date", "DATE", "the day of ingested_at")
-
-
-def _bronze(pipeline: PipelineDefinition) -> Table:
-    return Table(
-        f"{pipeline.pipeline}_bronze",
-        "Raw records and where they came from",
-        (*_BRONZE, _INGEST_DATE),
-        ("ingest_date",),
-        ("ingested_at",),
-        generational=False,
-    )
-
-
-def _quarantine(pipeline: PipelineDefinition) -> Table:
-    reasons = Column("reasons", "ARRAY<STRING>", "every rule that the record broke, sorted", False)
-    return Table(
-        f"{pipeline.pipeline}_quarantine",
-        "Refused records, with every reason",
-        (*_BRONZE, reasons, BATCH, _INGEST_DATE),
-        ("ingest_date",),
-        ("ingested_at", "batch"),
-        LEDGER_RETENTION,
     )
 
 
 def _events(pipeline: PipelineDefinition) -> Table:
     view = pipeline.events
     declared = (
-        Column(name, view.types[name], "as the event has it", type_.endswith("?"))
+        _enriched(pipeline, name)
+        if name in pipeline.enriched
+        else Column(name, view.types[name], "as the event has it", type_.endswith("?"))
         for name, type_ in view.event_schema.items()
     )
     return Table(
@@ -142,6 +131,14 @@ def _events(pipeline: PipelineDefinition) -> Table:
         {**LEDGER_RETENTION, ALLOWED: json.dumps(pipeline.allowed_values())},
         sorted_by=view.event_time,
     )
+
+
+def _enriched(pipeline: PipelineDefinition, name: str) -> Column:
+    """Return a column that is taken of a dimension. No digest reads it: a batch that comes again,
+    when the dimension has changed, is still the same batch, and what it took first stays."""
+    one = next(one for one in pipeline.enrich if name in one.columns)
+    what = f"{one.columns[name]} of {one.dimension} when clean looked it up"
+    return Column(name, pipeline.events.types[name], what, digested=False, added=True)
 
 
 def _replays(pipeline: PipelineDefinition) -> Table:

@@ -11,9 +11,10 @@ _ADDED = (
     ("late", _COUNTS, "clean: accepted events by how late: up to so many seconds"),
     ("late_seconds", "BIGINT", "clean: the sum of their seconds"),
     ("late_most", "BIGINT", "clean: the latest event's seconds"),
-    ("merged", _COUNTS, "feature, refresh: rows of gold by what the MERGE did with them"),
+    ("merged", _COUNTS, "rows of gold, or of a dimension, by what the MERGE did with them"),
     ("backlog", "BIGINT", "clean, feature: rows that waited when the batch was done"),
     ("overflowed", _COUNTS, "feature, refresh: keys whose feature is null, by overflowed feature"),
+    ("unmatched", _COUNTS, "clean: accepted events by the dimension that has no row for them"),
     ("freshness", "BIGINT", "feature, refresh: seconds from as_of to committed_at"),
 )
 _COUNTED = {
@@ -29,10 +30,10 @@ BATCHES = Table(
     "What each query did in each batch, from the tables' own ledgers",
     (
         Column("pipeline", "STRING", "the pipeline", False),
-        Column("query", "STRING", "land, clean, feature; refresh = without a new batch", False),
+        Column("query", "STRING", "land, clean, feature ...; refresh = without a new batch", False),
         Column("generation", "STRING", "the set of tables and checkpoints", False),
         Column("batch", "BIGINT", "the query's batch id; the refresh number for refresh", False),
-        Column("view", "STRING", "the feature view, for feature and refresh"),
+        Column("view", "STRING", "the feature view, or dimension, that it is of"),
         Column("committed_at", "TIMESTAMP", "when the table took the commit", False),
         Column("version", "BIGINT", "the table's version after it", False),
         Column("as_of", "TIMESTAMP", "feature, refresh: the end of the windows"),

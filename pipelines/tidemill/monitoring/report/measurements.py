@@ -104,7 +104,7 @@ def _fresh(lake: Lake, view: str, now: datetime) -> Numbers:
 def _totals(rows: Sequence[Row]) -> Numbers:
     clean = [row for row in rows if row["query"] == "clean"]
     names = ("events", "accepted", "quarantined", "duplicates")
-    gold = [row for row in rows if row["view"]]
+    gold = [row for row in rows if row["as_of"]]
     backlog = {row["query"]: row["backlog"] for row in rows if row["backlog"] is not None}
     return {
         **{name: _sum(clean, name) for name in names},
@@ -132,11 +132,11 @@ def _over_time(rows: Sequence[Row]) -> Iterator[Numbers]:
 
 def _bin(rows: Sequence[Row]) -> Numbers:
     clean = [row for row in rows if row["query"] == "clean"]
-    gold = [row for row in rows if row["view"]]
+    gold = [row for row in rows if row["as_of"]]
     steps = sorted({name for row in [*clean, *gold] for name in row["seconds"] or {}})
     waiting: dict[str, int] = {}
     for row in rows:
-        if row["backlog"] is not None and row["query"] != "land":
+        if row["backlog"] is not None and (row["query"] == "clean" or row["as_of"]):
             name = "clean" if row["query"] == "clean" else "feature"
             waiting[name] = max(waiting.get(name, 0), row["backlog"])
     ages: dict[str, int] = {}
@@ -179,8 +179,8 @@ def _steps(rows: Iterable[Row]) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _refused(rows: Sequence[Row]) -> list[Numbers]:
-    counts = _added(row["refused"] for row in rows)
-    records = _sum([row for row in rows if row["query"] == "clean"], "events")
+    clean = [row for row in rows if row["query"] == "clean"]
+    counts, records = _added(row["refused"] for row in clean), _sum(clean, "events")
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [{"reason": n, "records": c, "share": c / records if records else 0} for n, c in ordered]
 

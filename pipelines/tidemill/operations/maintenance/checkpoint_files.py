@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
-from tidemill.config import dataflow
 from tidemill.config.settings import Clock
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.operations.maintenance.step import Step, many
@@ -16,8 +15,7 @@ def tidy(lake: Lake, clock: Clock) -> Iterator[Step]:
     """Yield the step that removes temporary files that are a day old: a killed process left
     them."""
     root = checkpoint_root(lake.place)
-    queries = dataflow.of(None, [view.name for view in lake.pipeline.views])
-    folders = [lake.checkpoint(query.checkpoint).folder for query in queries]
+    folders = [lake.checkpoint(query.checkpoint).folder for query in lake.pipeline.queries]
     limit = time.time() - timedelta(days=1).total_seconds()
     old = [p for folder in folders for p in folder.rglob(".*.tmp") if p.stat().st_mtime < limit]
 

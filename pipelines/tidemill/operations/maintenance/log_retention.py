@@ -24,7 +24,6 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
-from tidemill.config import dataflow
 from tidemill.config.dataflow import Query
 from tidemill.config.settings import Clock
 from tidemill.features import FeatureView
@@ -93,9 +92,8 @@ def retention(lake: Lake) -> timedelta | None:
 
 def readers(lake: Lake) -> dict[str, list[Query]]:
     """Return the queries that follow a table, by the table's name."""
-    queries = dataflow.of(None, [view.name for view in lake.pipeline.views])
     following: dict[str, list[Query]] = {}
-    for query in (each for each in queries if not each.is_fed):
+    for query in (each for each in lake.pipeline.queries if not each.is_fed):
         for table in lake.tables_of(query, (query.reads,)):
             following.setdefault(table, []).append(query)
     return following
@@ -192,7 +190,7 @@ def _newest_told(lake: Lake, table: Table) -> Commit | None:
     its generation's newest append, and land's newest batch."""
     if table in (*lake.tables.shared, lake.tables.replays):
         return None
-    if table.name == lake.tables.bronze.name:
+    if table in lake.tables.bronzes():
         return _newest(lake, table, lambda commit: commit.operation == STREAMED)
     newest = [
         _newest(lake, table, lambda commit: commit.ledger is not None),

@@ -119,11 +119,16 @@ def condition(
     if since:
         parts.append(f"bucket_start >= {literal(since)}")
     if keys:
-        each = (
-            " AND ".join(f"{name} = {quoted(value)}" for name, value in key.items()) for key in keys
-        )
-        parts.append(f"({' OR '.join(f'({one})' for one in each)})")
+        parts.append(f"({of_keys(keys)})")
     return " AND ".join(parts)
+
+
+def of_keys(keys: Sequence[Mapping[str, str]]) -> str:
+    """Return the SQL condition of a row to be of one of the keys."""
+    each = (
+        " AND ".join(f"{name} = {quoted(value)}" for name, value in key.items()) for key in keys
+    )
+    return " OR ".join(f"({one})" for one in each)
 
 
 def newest_event_batch(lake: Lake) -> int:

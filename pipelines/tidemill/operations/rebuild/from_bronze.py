@@ -17,7 +17,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidemill.config import dataflow
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
@@ -79,7 +78,7 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
     if not lake.has(bronze):
         raise LakeError(f"has no {bronze} to rebuild from", where=str(place), expected="a lake")
     check_whose(lake)
-    for query in dataflow.of(None, [view.name for view in pipeline.views]):
+    for query in pipeline.queries:
         if query.is_fed:
             continue
         lake.checkpoint(query.checkpoint).forget()

@@ -13,7 +13,7 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.schema import creation
-from tidemill.operations.rebuild import backfill_rows, staging
+from tidemill.operations.rebuild import backfill_rows, enriched_events, staging
 from tidemill.operations.rebuild.staging import Read, Staging
 from tidemill.operations.rebuild.work import Work
 
@@ -32,6 +32,8 @@ def replace_buckets(work: Work) -> tuple[Lake, int]:
     interrupted_rebuilds.refuse_from_bronze(lake)
     if work.wanted.views:
         return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
+    if work.wanted.keys and lake.pipeline.enrich:
+        work = replace(work, wanted=enriched_events.look_up_again(work, lake))
     return lake, sum(_replace(work, lake, view) for view in work.definition.views)
 
 

@@ -3,6 +3,7 @@
     bronze batch ──judge──► refused ───────────────────────────► quarantine   (append, txn = batch)
                         └─► valid ──known before?──► duplicate
                                                 └─► accepted ──► events       (append, txn = batch)
+                                                         ▲ dimensions, where events take of them
 
 It takes any frame and any batch id and may be called again with both after a crash at any point:
 what stands is verified, what is missing is written.
@@ -26,8 +27,9 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver import duplicates, lateness, replays, validation
+from tidemill.pipeline.silver import duplicates, lateness, lookup, replays, validation
 from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.lookup import Readings
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +44,16 @@ class Cleaned:
     duplicates: int
 
 
-def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
+def clean(
+    batch: DataFrame, batch_id: int, *, lake: Lake, readings: Readings | None = None
+) -> Cleaned:
     """Append the batch's valid, distinct events and its refused records, each once.
 
     An event is a duplicate when an accepted one has the same event_id and event time: in this batch
     the smallest record_id is kept, across batches the one accepted before. Rows that an earlier try
-    of this batch wrote do not count. Raises LedgerError when the batch id was used for other rows.
+    of this batch wrote do not count. What events take of dimensions is looked up once, in the
+    versions that `readings` says, the newest by default, and stays as it was written. Raises
+    LedgerError when the batch id was used for other rows.
     """
     lake = lake.within(batch.sparkSession)
     started = time.monotonic()
@@ -58,7 +64,7 @@ def clean(batch: DataFrame, batch_id: int, *, lake: Lake) -> Cleaned:
             return Cleaned(0, 0, 0, 0)
         valid = _valid(judged, batch_id, lake)
         with duplicates.flagged(valid, read.records, read.minutes, batch_id, lake) as flagged:
-            return _write_clean(judged, flagged, read, batch_id, lake, started)
+            return _write_clean(judged, flagged, read, batch_id, lake, started, readings)
 
 
 def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
@@ -124,7 +130,13 @@ def _valid(judged: DataFrame, batch_id: int, lake: Lake) -> DataFrame:
 
 
 def _write_clean(
-    judged: DataFrame, valid: DataFrame, read: _Read, batch_id: int, lake: Lake, started: float
+    judged: DataFrame,
+    valid: DataFrame,
+    read: _Read,
+    batch_id: int,
+    lake: Lake,
+    started: float,
+    readings: Readings | None,
 ) -> Cleaned:
     quarantine, events = lake.tables.quarantine, lake.tables.events
     totals = valid.agg(
@@ -142,11 +154,17 @@ def _write_clean(
         told_refused = _told(result, read.digest, {})
         append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
     reach("clean.quarantine_written")
-    seconds = {"clean": round(time.monotonic() - started, 3)}
     accepted = valid.where(~F.col("duplicate"))
     late = lateness.told(totals["late"], result.accepted)
-    told_events = {**_told(result, totals["digest"], seconds), "refused": read.by_reason, **late}
-    stands = append(lake, events, accepted, batch_id, told_events, _newest(lake, events))
+    with lookup.taken(accepted, lake, readings) as taken:
+        seconds = {"clean": round(time.monotonic() - started, 3)}
+        told_events = {
+            **_told(result, totals["digest"], seconds),
+            "refused": read.by_reason,
+            **late,
+            **taken.told,
+        }
+        stands = append(lake, events, taken.rows, batch_id, told_events, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
     log.info("clean batch %d: %s", batch_id, result)

@@ -14,7 +14,14 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import attempts
 from tidemill.features.expressions import fallible
 from tidemill.lake.parameters import quoted
-from tidemill.pipeline.silver.validation.record import Field, event_time, fields, parsed, value
+from tidemill.pipeline.silver.validation.record import (
+    Field,
+    enriched,
+    event_time,
+    fields,
+    parsed,
+    value,
+)
 from tidemill.pipeline.silver.validation.rules import EXPRESSION_FAILED, Range, Rule, rules
 
 _IS_OBJECT = "coalesce(startswith(__kind, 'OBJECT<'), FALSE)"
@@ -30,6 +37,7 @@ def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     judged = parsed(bronze, pipeline).selectExpr(
         *bronze.columns,
         *(f"{value(field)} AS {field.name}" for field in fields(pipeline)),
+        *enriched(pipeline),
         f"__time AS {event_time(pipeline).name}",
         f"CASE WHEN {_is_plain(every, pipeline)} THEN {none} ELSE {reasons} END AS reasons",
     )

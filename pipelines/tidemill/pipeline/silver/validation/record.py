@@ -7,6 +7,7 @@ A record is parsed as a variant, so that a number where a string is declared is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -69,14 +70,23 @@ class Field:
 
 
 def fields(pipeline: PipelineDefinition) -> list[Field]:
-    """Return the declared fields and the event's id; the event time is a matter of its own."""
+    """Return the fields of a record: the declared ones that are not looked up, and the event's id;
+    the event time is a matter of its own."""
     declared = [
         Field(
             name, type_.rstrip("?"), not type_.endswith("?") or pipeline.quality.of(name).required
         )
         for name, type_ in pipeline.events.event_schema.items()
+        if name not in pipeline.enriched
     ]
     return [Field(EVENT_ID, "string", pipeline.quality.of(EVENT_ID).required), *declared]
+
+
+def enriched(pipeline: PipelineDefinition) -> list[str]:
+    """Return the columns that no record has, as nulls of their types: what clean looks up in
+    dimensions, when the record is judged."""
+    types = pipeline.events.types
+    return [f"CAST(NULL AS {types[name]}) AS {name}" for name in pipeline.enriched]
 
 
 def event_time(pipeline: PipelineDefinition) -> Field:
@@ -85,7 +95,17 @@ def event_time(pipeline: PipelineDefinition) -> Field:
 
 
 def parsed(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
-    """Return each field's variant, type and text beside the record, and the event time as `__time`.
+    """Return each field's variant, type and text beside the record, and the event time as
+    `__time`."""
+    every = [*fields(pipeline), event_time(pipeline)]
+    record = bronze.selectExpr("*", f"{whole_record()} AS __record")
+    kind = "schema_of_variant(variant_get(__record, '$.r', 'variant')) AS __kind"
+    rows = with_fields(record.selectExpr("*", kind), every, "__record", "$.r")
+    return rows.selectExpr("*", f"{_event_time(event_time(pipeline))} AS __time")
+
+
+def whole_record() -> str:
+    """Return the payload as a variant, `{"r": <payload>}`; null where it is no JSON.
 
     Spark's JSON functions take the first value of a text and ignore what follows. Only a text that
     is one single value is still JSON both as `{"r":text}` and as `[text]`, so both are tried.
@@ -93,14 +113,17 @@ def parsed(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     text = f"CASE WHEN startswith(raw_payload, '{_MARK}') THEN {_BEHIND_MARK} ELSE raw_payload END"
     whole = f"""try_parse_json(concat('{{"r":', {text}, '}}'))"""
     single = f"json_array_length(concat('[', {text}, ']')) = 1"
-    every = [*fields(pipeline), event_time(pipeline)]
-    record = bronze.selectExpr("*", f"CASE WHEN {single} THEN {whole} END AS __record")
-    kind = "schema_of_variant(variant_get(__record, '$.r', 'variant')) AS __kind"
-    values = (f"try_variant_get(__record, '$.r.{f.name}', 'variant') AS {f.value}" for f in every)
+    return f"CASE WHEN {single} THEN {whole} END"
+
+
+def with_fields(rows: DataFrame, every: Sequence[Field], variant: str, path: str) -> DataFrame:
+    """Return each field's variant, type and text beside the rows, of an object in a variant."""
+    values = (
+        f"try_variant_get({variant}, '{path}.{f.name}', 'variant') AS {f.value}" for f in every
+    )
     types = (f"schema_of_variant({f.value}) AS {f.found}" for f in every)
     texts = (f"{_text(f)} AS {f.text}" for f in every)
-    rows = record.selectExpr("*", kind, *values).selectExpr("*", *types).selectExpr("*", *texts)
-    return rows.selectExpr("*", f"{_event_time(event_time(pipeline))} AS __time")
+    return rows.selectExpr("*", *values).selectExpr("*", *types).selectExpr("*", *texts)
 
 
 def _text(field: Field) -> str:

@@ -1,11 +1,20 @@
-"""The kinds of made-up events by name: a module each, with the columns of one shipped pipeline."""
+"""The kinds of made-up events by name: a module each, with the columns of a shipped pipeline or
+dimension."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tidemill.sources.generator.kinds import ads, cards, devices, engagement, products
+from tidemill.sources.generator.kinds import (
+    ads,
+    cards,
+    customers,
+    devices,
+    engagement,
+    products,
+    purchases,
+)
 from tidemill.sources.generator.kinds.kind import Kind
 
 ENGAGEMENT = "engagement"
@@ -16,6 +25,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "devices": devices.KIND,
         "ads": ads.KIND,
         "products": products.KIND,
+        "purchases": purchases.KIND,
+        "customers": customers.KIND,
     }
 )
 
