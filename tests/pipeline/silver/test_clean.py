@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
@@ -84,6 +87,19 @@ def test_events_without_an_id_are_spread_over_the_tasks(
         rows = lake.bronze(event(None) for _ in range(400)).repartition(3)
         clean_step.clean_batch(rows, 1, lake=lake.lake)
     assert len(sizes) == 3 and max(sizes) < 200, sizes
+
+
+def test_the_rows_of_each_file_are_in_the_order_of_time(lakes: Lakes) -> None:
+    lake, draw = lakes.new(), random.Random(3)
+    times = [f"{hour:02}:{minute:02}" for hour in (8, 9, 10) for minute in range(0, 60, 7)]
+    draw.shuffle(times)
+    lake.clean([event(f"e{time}", time) for time in times])
+    files = list((lakes.made[-1] / "engagement_events").glob("event_hour=*/*.parquet"))
+    for file in files:
+        rows = pq.ParquetFile(file).read(["event_timestamp"])
+        found = rows["event_timestamp"].to_pylist()
+        assert len(found) == 9 and found == sorted(found)
+    assert len(files) == 3
 
 
 def test_a_refused_event_makes_no_duplicate(lakes: Lakes) -> None:

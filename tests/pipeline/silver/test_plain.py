@@ -141,13 +141,14 @@ def both(spark: SparkSession, pipeline: PipelineDefinition, texts: list[str | No
     """What each record is: plain or not, its reasons, and whether the values are the same."""
     rows = [(text, NOW) for text in texts]
     bronze = spark.createDataFrame(rows, "raw_payload STRING, ingested_at TIMESTAMP")
-    bronze = bronze.withColumn("n", F.monotonically_increasing_id()).coalesce(1)
+    bronze = bronze.withColumn("row", F.monotonically_increasing_id()).coalesce(1)
     names = [*(field.name for field in fields(pipeline)), event_time(pipeline).name]
-    exact = validation.judge(bronze, pipeline).select("n", "reasons", F.struct(*names).alias("e"))
+    exact = validation.judge(bronze, pipeline).select("row", "reasons", F.struct(*names).alias("e"))
     plain = validation.plain(bronze, pipeline)
-    plain = plain.select("n", "raw_payload", validation.PLAIN, F.struct(*names).alias("p"))
-    same = F.to_json("e").eqNullSafe(F.to_json("p")) & F.xxhash64("e").eqNullSafe(F.xxhash64("p"))
-    return plain.join(exact, "n").select("raw_payload", validation.PLAIN, "reasons", "e", "p", same)
+    plain = plain.select("row", "raw_payload", validation.PLAIN, F.struct(*names).alias("p"))
+    e, p = F.to_json("e"), F.to_json("p")
+    same = (e.eqNullSafe(p) & F.xxhash64("e").eqNullSafe(F.xxhash64("p"))).alias("same")
+    return plain.join(exact, "row").select("raw_payload", validation.PLAIN, "reasons", e, p, same)
 
 
 @pytest.mark.parametrize("name", ["engagement", "shop"])
@@ -163,10 +164,10 @@ def test_what_is_plain_is_valid_and_has_the_same_values(
     rows = both(spark, pipeline, texts).collect()
     assert len(rows) == len(texts)
     plain = [row for row in rows if row[validation.PLAIN]]
-    wrong = [row for row in plain if row["reasons"] or not row[-1]]
+    wrong = [row for row in plain if row["reasons"] or not row["same"]]
     assert not wrong, wrong[:3]
     valid = sum(not row["reasons"] for row in rows)
-    assert len(texts) - valid > 1_000 and len(plain) > 0.7 * valid, (len(plain), valid, len(texts))
+    assert len(texts) - valid > 1_000 and len(plain) > 0.5 * valid, (len(plain), valid, len(texts))
 
 
 def test_records_of_each_usual_form_are_plain(spark: SparkSession) -> None:
@@ -178,7 +179,7 @@ def test_records_of_each_usual_form_are_plain(spark: SparkSession) -> None:
         record(session="s", page=3, ratio=-1.5, ok=True, none=None),
         timed("2026-11-21T10:00:00.123456+01:00"),
         timed(1795255200123),
-        record(profile_id="gti", gti="é 😀 ' {[:,]}"),
+        json.dumps({**GOOD, "profile_id": "event_id", "gti": "é 😀 ' {[:,]}"}, ensure_ascii=False),
         json.dumps({name: GOOD[name] for name in GOOD if name != "event_id"}),
     ]
     rows = both(spark, load("engagement"), list(texts)).collect()

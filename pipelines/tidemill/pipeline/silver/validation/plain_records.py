@@ -102,7 +102,8 @@ def _each_name_once(every: list[Field]) -> str:
     found = " AND ".join(f"(__at_{f.name} = 0 OR {_is_named(f)})" for f in every)
     names = "json_object_keys(raw_payload)"
     distinct = f"size(array_distinct({names})) = size({names})"
-    return f"(size(__cut) = 1 + {quotes} OR ({found} AND {distinct}))"
+    # Not OR, of which Spark computes ahead what stands twice in it.
+    return f"CASE WHEN size(__cut) = 1 + {quotes} THEN TRUE ELSE {found} AND {distinct} END"
 
 
 def _is_named(field: Field) -> str:
