@@ -4,11 +4,12 @@
      ────────         ──    ...                           cut at the quotes: name, what is after it,
                                                           and where that is a colon alone, the text
 
-Nearly every record is plain, and JSON as a variant takes ten times as long. One regular expression
-says of the whole text that it is a flat object, without a backslash or a control character, and
-that each declared field has a value of its type. What it does not say is that no name stands twice.
-A text without other names has as many quotes as its fields need, so one more tells; with others,
-Spark lists the names. A record that is not plain may still be valid: `judge` decides on it.
+Nearly every record is plain, and to parse JSON as a variant takes far longer. One regular
+expression says of the whole text that it is a flat object, without a backslash or a control
+character, and that each declared field has a value of its type. What it does not say is that no
+name stands twice. A text without other names has as many quotes as its fields need, so one more
+tells; with others, Spark lists the names. A record that is not plain may still be valid: `judge`
+decides on it.
 """
 
 from __future__ import annotations
