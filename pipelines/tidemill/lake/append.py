@@ -117,11 +117,9 @@ def _past_properties(write: Callable[[], None]) -> None:
 
 
 def _in_order(rows: DataFrame, table: Table) -> DataFrame:
-    """Sort each task's rows as the table wishes; the writer, which sorts by partition, need not
-    then."""
-    if table.sorted_by is None:
-        return rows
-    return rows.sortWithinPartitions(*table.partitioned_by, table.sorted_by)
+    """Sort each task's rows as the table wishes. The writer sorts them again, by partition, which
+    leaves the rows of one in their order: two sorts by a number each take less than one by both."""
+    return rows if table.sorted_by is None else rows.sortWithinPartitions(table.sorted_by)
 
 
 def _from_rows(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import random
 
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakes import Event, Lakes, TestLake, at, payload
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.silver import clean as silver
+from tidemill.pipeline.silver.duplicates import Accepted
+from tidemill.pipeline.silver.judged_batch import JudgedBatch
 from tidemill.pipeline.steps import clean_step
 
 pytestmark = [pytest.mark.connect, pytest.mark.zones]
@@ -68,13 +70,13 @@ def test_events_without_an_id_are_spread_over_the_tasks(
     """Of one time all of them: they stay in the tasks that they came in."""
     lake = lakes.new()
     lake.clean([event(None), event("a")], batch=0)
-    plans: list[str] = []
+    sizes: list[int] = []
     write = silver._write_clean
 
-    def seeing(judged: DataFrame, valid: DataFrame, *rest: object) -> object:
-        numbers = valid.withColumn("task", F.spark_partition_id()).groupBy("task").count()
-        plans.append(str(sorted(row["count"] for row in numbers.collect())))
-        return write(judged, valid, *rest)  # type: ignore[arg-type]
+    def seeing(records: JudgedBatch, accepted: Accepted, *rest: object) -> object:
+        numbers = accepted.rows.withColumn("task", F.spark_partition_id()).groupBy("task").count()
+        sizes.extend(row["count"] for row in numbers.collect())
+        return write(records, accepted, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(silver, "_write_clean", seeing)
     settings = {
@@ -84,8 +86,20 @@ def test_events_without_an_id_are_spread_over_the_tasks(
     with temporary_conf(lake.spark, settings):
         rows = lake.bronze(event(None) for _ in range(400)).repartition(3)
         clean_step.clean_batch(rows, 1, lake=lake.lake)
-    (sizes,) = map(json.loads, plans)
     assert len(sizes) == 3 and max(sizes) < 200, sizes
+
+
+def test_the_rows_of_each_file_are_in_the_order_of_time(lakes: Lakes) -> None:
+    lake, draw = lakes.new(), random.Random(3)
+    times = [f"{hour:02}:{minute:02}" for hour in (8, 9, 10) for minute in range(0, 60, 7)]
+    draw.shuffle(times)
+    lake.clean([event(f"e{time}", time) for time in times])
+    files = list((lakes.made[-1] / "engagement_events").glob("event_hour=*/*.parquet"))
+    for file in files:
+        rows = pq.ParquetFile(file).read(["event_timestamp"])
+        found = rows["event_timestamp"].to_pylist()
+        assert len(found) == 9 and found == sorted(found)
+    assert len(files) == 3
 
 
 def test_a_refused_event_makes_no_duplicate(lakes: Lakes) -> None:

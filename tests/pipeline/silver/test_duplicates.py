@@ -6,7 +6,6 @@ import random
 from datetime import timedelta
 
 import pytest
-from pyspark.sql import functions as F
 
 from lakes import Lakes, at, payload
 from tidemill.pipeline.silver import duplicates
@@ -51,11 +50,9 @@ def test_only_files_with_times_of_the_batch_are_read(lakes: Lakes) -> None:
         lake.clean([payload((f"e{place}", "p", "g", "view", at(time)))], batch=place)
     files = {file.rpartition("/")[2] for file in lake.events().inputFiles()}
     assert len(files) == 4
-    none = lake.spark.createDataFrame([], lake.events().schema)
-    none = none.withColumn(duplicates.PLACE, F.lit(0))
     for times, read in ((("10:20",), 1), (("10:30",), 0), (("10:20", "11:20"), 2)):
         minutes = sorted(minute(time) for time in times)
-        frame = duplicates.repeated(none, minutes, 99, lake.lake)
+        frame = duplicates.accepted_before(minutes, 99, lake.lake, duplicates.RANGES)
         assert len(frame.inputFiles()) == read, times
 
 

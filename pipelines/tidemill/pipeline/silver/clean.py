@@ -3,7 +3,7 @@
     bronze batch ──judge──► refused ───────────────────────────► quarantine   (append, txn = batch)
                         └─► valid ──known before?──► duplicate
                                                 └─► accepted ──► events       (append, txn = batch)
-                                                         ▲ dimensions, where events take of them
+                                                        ▲ dimensions, where events take of them
 
 It takes any frame and any batch id and may be called again with both after a crash at any point:
 what stands is verified, what is missing is written.
@@ -13,22 +13,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tidemill.errors import LedgerError
-from tidemill.lake.append import Appended, append, digest, digest_of_all, other_rows
+from tidemill.lake.append import Appended, append, other_rows
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver import duplicates, lateness, lookup, replays, validation
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver import lateness, lookup
+from tidemill.pipeline.silver.duplicates import Accepted, accepted_events
+from tidemill.pipeline.silver.judged_batch import JudgedBatch, judged, refused_rows, valid_events
 from tidemill.pipeline.silver.lookup import Readings
 
 log = logging.getLogger(__name__)
@@ -57,118 +56,54 @@ def clean(
     """
     lake = lake.within(batch.sparkSession)
     started = time.monotonic()
-    rows = replays.set_aside(validation.judge(batch, lake.pipeline), lake)
-    with cached(_slim(rows, lake)) as judged:
-        read = _read(judged, batch_id, lake)
-        if not read.records:
+    with judged(batch, batch_id, lake) as records:
+        if not records.records:
             return Cleaned(0, 0, 0, 0)
-        valid = _valid(judged, batch_id, lake)
-        with duplicates.flagged(valid, read.records, read.minutes, batch_id, lake) as flagged:
-            return _write_clean(judged, flagged, read, batch_id, lake, started, readings)
+        events = valid_events(records, batch_id, lake)
+        with accepted_events(events, records, batch_id, lake) as accepted:
+            result = _checked(records, accepted, batch_id, lake)
+            _write_refused(records, result, batch_id, lake)
+            with lookup.taken(accepted.rows, lake, readings) as taken:
+                seconds = {"clean": round(time.monotonic() - started, 3)}
+                told = _told_events(result, records, accepted, seconds) | taken.told
+                _write_events(taken.rows, result, told, batch_id, lake)
+            log.info("clean batch %d: %s", batch_id, result)
+            return result
 
 
-def _slim(judged: DataFrame, lake: Lake) -> DataFrame:
-    """Return the judged rows without what only quarantine keeps, where a row is not refused, and
-    their place, which tells rows apart that are the same."""
-    kept = lake.tables.events.column_names
-    only = [c.name for c in lake.tables.bronze.columns if c.name not in kept]
-    refused = F.size("reasons") > 0
-    slim = judged.withColumns({name: F.when(refused, F.col(name)) for name in only})
-    return slim.withColumn(duplicates.PLACE, F.monotonically_increasing_id())
-
-
-def _read(judged: DataFrame, batch_id: int, lake: Lake) -> _Read:
-    """Return what the batch holds: a row for each combination of reasons, which are few."""
-    valid = (F.size("reasons") == 0) & F.col(validation.EVENT_ID).isNotNull()
-    minute = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 60)
-    with_batch = judged.withColumn("batch", F.lit(batch_id).cast("bigint"))
-    by_reasons = with_batch.groupBy("reasons").agg(
-        F.count("*").alias("records"),
-        digest(lake.tables.quarantine, "size(reasons) > 0").alias("digest"),
-        F.collect_set(F.when(valid, minute)).alias("minutes"),
-    )
-    return _Read.of(by_reasons.coalesce(1).collect())
-
-
-@dataclass(frozen=True)
-class _Read:
-    """A batch of records as judged: how many, those refused with their digest, by reason, and the
-    event times, in whole minutes since 1970, at which an event of the batch may have been accepted
-    before."""
-
-    records: int
-    refused: int
-    by_reason: Mapping[str, int]
-    digest: str
-    minutes: list[int]
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> _Read:
-        """Add up the combinations of reasons; a record of two reasons counts in both."""
-        refused = [row for row in rows if row["reasons"]]
-        by_reason: Counter[str] = Counter()
-        for row in refused:
-            by_reason.update(dict.fromkeys(row["reasons"], row["records"]))
-        return cls(
-            sum(row["records"] for row in rows),
-            sum(row["records"] for row in refused),
-            dict(sorted(by_reason.items())),
-            digest_of_all(row["digest"] for row in refused),
-            sorted({minute for row in rows for minute in row["minutes"]}),
-        )
-
-
-def _valid(judged: DataFrame, batch_id: int, lake: Lake) -> DataFrame:
-    """Return the batch's valid events in the events table's columns, and their place."""
-    hour = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 3600) * 3600
-    return (
-        judged.where(F.size("reasons") == 0)
-        .withColumn("batch", F.lit(batch_id).cast("bigint"))
-        .withColumn("event_hour", F.timestamp_seconds(hour))
-        .select(*lake.tables.events.column_names, duplicates.PLACE)
-    )
-
-
-def _write_clean(
-    judged: DataFrame,
-    valid: DataFrame,
-    read: _Read,
-    batch_id: int,
-    lake: Lake,
-    started: float,
-    readings: Readings | None,
-) -> Cleaned:
-    quarantine, events = lake.tables.quarantine, lake.tables.events
-    totals = valid.agg(
-        F.count_if(~F.col("duplicate")).alias("accepted"),
-        F.count_if("duplicate").alias("duplicates"),
-        digest(events, "NOT duplicate").alias("digest"),
-        F.expr(lateness.expression(lake.pipeline.events.event_time, "NOT duplicate")).alias("late"),
-    ).collect()[0]
-    result = Cleaned(read.records, totals["accepted"], read.refused, totals["duplicates"])
-    _check_sum(result, batch_id, events.name)
+def _checked(records: JudgedBatch, accepted: Accepted, batch_id: int, lake: Lake) -> Cleaned:
+    result = Cleaned(records.records, accepted.totals.events, records.refused, accepted.duplicates)
+    _check_sum(result, batch_id, lake.tables.events.name)
     reach("clean.judged")
+    return result
+
+
+def _write_refused(records: JudgedBatch, result: Cleaned, batch_id: int, lake: Lake) -> None:
+    quarantine = lake.tables.quarantine
     if result.quarantined:
-        refused = judged.where(F.size("reasons") > 0)
-        refused = refused.withColumn("batch", F.lit(batch_id).cast("bigint"))
-        told_refused = _told(result, read.digest, {})
-        append(lake, quarantine, refused, batch_id, told_refused, _newest(lake, quarantine))
+        refused = refused_rows(records, batch_id, lake)
+        told = _told(result, records.refused_digest, {})
+        append(lake, quarantine, refused, batch_id, told, _newest(lake, quarantine))
     reach("clean.quarantine_written")
-    accepted = valid.where(~F.col("duplicate"))
-    late = lateness.told(totals["late"], result.accepted)
-    with lookup.taken(accepted, lake, readings) as taken:
-        seconds = {"clean": round(time.monotonic() - started, 3)}
-        told_events = {
-            **_told(result, totals["digest"], seconds),
-            "refused": read.by_reason,
-            **late,
-            **taken.told,
-        }
-        stands = append(lake, events, taken.rows, batch_id, told_events, _newest(lake, events))
+
+
+def _write_events(
+    rows: DataFrame, result: Cleaned, told: Mapping[str, Any], batch_id: int, lake: Lake
+) -> None:
+    events = lake.tables.events
+    stands = append(lake, events, rows, batch_id, told, _newest(lake, events))
     _check_counts(result, stands, batch_id, events)
     reach("clean.events_written")
-    log.info("clean batch %d: %s", batch_id, result)
-    return result
+
+
+def _told_events(
+    result: Cleaned, records: JudgedBatch, accepted: Accepted, seconds: Mapping[str, float]
+) -> dict[str, Any]:
+    return {
+        **_told(result, accepted.totals.digest, seconds),
+        "refused": records.by_reason,
+        **lateness.told(accepted.totals.late, result.accepted),
+    }
 
 
 def _told(result: Cleaned, rows_digest: str, seconds: Mapping[str, float]) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""Which events of a batch are duplicates: of one accepted before, or of another in the batch.
+"""Which valid events of a batch are accepted: those that are no duplicate of one accepted before,
+nor of another in the batch.
 
-    valid events of the batch ──(event_id, event time)──┐
-    accepted events of the same minutes ────────────────┴─► identities that come twice ──► flag
+    valid events of the batch ──hash of (event_id, event time)──┐
+    accepted events of the same minutes ────────────────────────┴─► suspects: hashes that come twice
+    suspects' ids ──► identities that come twice ──► places of the events that are duplicates
 
-Identities are brought together without the other columns, and only those that come twice go back to
-the events, which stay where they are. Of the events table the minutes of the batch are read: the
-files, and the pages in them, that hold such times. So late events cost as much as there are of
+Only hashes are brought together, which takes a fraction of the time that ids take; what two events
+share by chance is told apart by their ids. Of the events table the minutes of the batch are read:
+the files, and the pages in them, that hold such times. So late events cost as much as there are of
 them, however many events the day has.
 """
 
@@ -13,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame
@@ -24,41 +28,125 @@ from tidemill.lake.parameters import literal
 from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver import validation
 from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.judged_batch import PLACE, JudgedBatch, Totals, totals
 
-PLACE = "__place"  # the column that tells rows apart which are the same
-# A batch is small up to so many records. The duplicates of a small one are told to its plan as
-# places: a condition of many ranges then stands in one query, and not in all that follow.
-SMALL, PLACES = 50_000, 1_000
-FEW = 500_000  # identities that come twice in a large batch, which a join may broadcast
+# A batch is small up to so many records: every task is given all of its hashes.
+SMALL = 50_000
+PLACES = 1_000  # duplicates that stand in a plan one by one
+FEW = 500_000  # hashes or places of a large batch that every task is given
 # By how many ranges of times the events table is read: a small one, which takes less time than
 # to plan them; by a large batch; else.
 RANGES_OF_FEW, RANGES_OF_LARGE, RANGES = 4, 16, 64
 FEW_EVENTS = 32 * 2**20  # bytes
+_HASH, _RECORD = "__hash", "__record"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The events of a batch that are accepted, their totals, and how many others are duplicates."""
+
+    rows: DataFrame
+    totals: Totals
+    duplicates: int
 
 
 @contextmanager
-def flagged(
-    valid: DataFrame, records: int, minutes: Sequence[int], batch_id: int, lake: Lake
-) -> Iterator[DataFrame]:
-    """Yield a batch's valid events with `duplicate`, a flag, in place of their PLACE.
-
-    `records` is how many the batch has at most; `minutes` are those of its event times, since 1970,
-    in order.
-    """
-    small = records <= SMALL
+def accepted_events(
+    valid: DataFrame, batch: JudgedBatch, batch_id: int, lake: Lake
+) -> Iterator[Accepted]:
+    """Yield which of the batch's valid events are accepted; what tells them is kept meanwhile."""
+    small = batch.records <= SMALL
     most = RANGES if small else RANGES_OF_LARGE
+    mine, before = _of_batch(valid, lake), accepted_before(batch.minutes, batch_id, lake, most)
+    if small:
+        known = _sharing_hash(before, F.broadcast(mine))
+        places = [row[PLACE] for row in duplicate_places(mine, known, lake).collect()]
+        yield _accepted(_without(valid, places, lake), len(places), batch, lake)
+        return
+    with _counted(_suspects(mine, before)) as (suspects, count):
+        if not count:
+            yield _accepted(valid, 0, batch, lake)
+            return
+        mine, before = _sharing_hash(mine, suspects), _sharing_hash(before, suspects)
+        with _counted(duplicate_places(mine, before, lake)) as (of_duplicates, duplicates):
+            rows = valid.join(of_duplicates, PLACE, "left_anti")
+            yield _accepted(rows, duplicates, batch, lake)
+
+
+@contextmanager
+def _counted(frame: DataFrame) -> Iterator[tuple[DataFrame, int]]:
+    """Yield a frame, kept, and its size; every task is given what is not large."""
+    with cached(frame) as kept:
+        count = kept.count()
+        yield F.broadcast(kept) if count <= FEW else kept, count
+
+
+def _accepted(rows: DataFrame, duplicates: int, batch: JudgedBatch, lake: Lake) -> Accepted:
+    accepted = totals(rows, lake) if duplicates else batch.events
+    return Accepted(rows.drop(PLACE), accepted, duplicates)
+
+
+def _without(valid: DataFrame, places: Sequence[int], lake: Lake) -> DataFrame:
+    """Return the events that are at none of the places."""
+    if not places:
+        return valid
+    if len(places) <= PLACES:
+        return valid.where(~F.col(PLACE).isin(list(places)))
+    frame = lake.spark.createDataFrame([(place,) for place in places], f"{PLACE} BIGINT")
+    return valid.join(F.broadcast(frame), PLACE, "left_anti")
+
+
+def _of_batch(valid: DataFrame, lake: Lake) -> DataFrame:
+    """Return the identities of the batch's events, and which record has each. Events without an id
+    are like no other."""
+    return _identified(valid, lake, F.struct("record_id", PLACE))
+
+
+def accepted_before(minutes: Sequence[int], batch_id: int, lake: Lake, most: int) -> DataFrame:
+    """Return the identities of the events of these minutes, since 1970, that other batches
+    accepted, read by so many ranges of time at most."""
     if _has_few_events(lake):
         most = RANGES_OF_FEW
-    twice = repeated(valid, minutes, batch_id, lake, most)
-    if small:
-        yield _flagged(valid, _by_place(valid, _places(twice)))
-        return
-    with cached(twice.drop("_places")) as identities:
-        # Its size is known once it is there; every task is given what is not large.
-        few = F.broadcast(identities) if identities.count() <= FEW else identities
-        on = [name for name in identities.columns if not name.startswith("_")]
-        is_other = F.struct("record_id", PLACE) != F.col("_first")
-        yield _flagged(valid.join(few, on, "left"), F.col("_before") | is_other)
+    of_minutes = _within(minutes, lake.pipeline.events.event_time, most)
+    rows = lake.spark.table(lake.tables.events.name)
+    no_record = F.expr(f"CAST(NULL AS STRUCT<record_id: STRING, {PLACE}: BIGINT>)")
+    return _identified(rows.where(of_minutes & (F.col("batch") != batch_id)), lake, no_record)
+
+
+def _identified(events: DataFrame, lake: Lake, record: Column) -> DataFrame:
+    identity = _identity(lake)
+    with_id = events.where(F.col(validation.EVENT_ID).isNotNull())
+    return with_id.select(*identity, F.xxhash64(*identity).alias(_HASH), record.alias(_RECORD))
+
+
+def _identity(lake: Lake) -> list[str]:
+    return [validation.EVENT_ID, lake.pipeline.events.event_time]
+
+
+def _sharing_hash(rows: DataFrame, others: DataFrame) -> DataFrame:
+    return rows.join(others.select(_HASH), _HASH, "left_semi")
+
+
+def _suspects(mine: DataFrame, before: DataFrame) -> DataFrame:
+    """Return the hashes of the batch that come twice, of two events or of one."""
+    sides = (rows.select(_HASH, F.lit(n).alias("_mine")) for n, rows in ((1, mine), (0, before)))
+    together = reduce(DataFrame.unionByName, sides).groupBy(_HASH)
+    counted = together.agg(F.sum("_mine").alias("_mine"), F.count("*").alias("_all"))
+    return counted.where("_mine > 0 AND _all > 1").select(_HASH)
+
+
+def duplicate_places(mine: DataFrame, before: DataFrame, lake: Lake) -> DataFrame:
+    """Return the places of the batch's events that are duplicates: of an identity that was accepted
+    before all of them, else all but that of the smallest record."""
+    # An earlier version could accept one event several times: so many rows, still one identity.
+    together = mine.unionByName(before).groupBy(*_identity(lake))
+    counted = together.agg(
+        (F.count("*") > F.count(_RECORD)).alias("_before"),
+        F.min(_RECORD).alias("_first"),
+        F.collect_list(f"{_RECORD}.{PLACE}").alias("_places"),
+    )
+    is_other = f"_before OR {PLACE} != _first.{PLACE}"
+    return counted.select("*", F.explode("_places").alias(PLACE)).where(is_other).select(PLACE)
 
 
 def _has_few_events(lake: Lake) -> bool:
@@ -67,55 +155,6 @@ def _has_few_events(lake: Lake) -> bool:
     version = lake.newest_version(name)
     size = None if version is None else lake.size(name, version)
     return size is not None and size <= FEW_EVENTS
-
-
-def _flagged(events: DataFrame, duplicate: Column) -> DataFrame:
-    columns = [name for name in events.columns if not name.startswith("_")]
-    flag = F.coalesce(duplicate, F.lit(False)).alias("duplicate")
-    return events.select(*columns, flag)
-
-
-def repeated(
-    valid: DataFrame, minutes: Sequence[int], batch_id: int, lake: Lake, most: int = RANGES
-) -> DataFrame:
-    """Return the identities in the batch that come twice: `_before`, whether one was accepted
-    before, `_first`, the record of the batch that is kept where none was, and `_places`, those of
-    all of its records. Events without an id are like no other."""
-    event_time = lake.pipeline.events.event_time
-    identity = [validation.EVENT_ID, event_time]
-    has_id = F.col(validation.EVENT_ID).isNotNull()
-    mine = valid.where(has_id).select(*identity, F.struct("record_id", PLACE).alias("_record"))
-    before = (
-        lake.spark.table(lake.tables.events.name)
-        .where(_within(minutes, event_time, most) & (F.col("batch") != batch_id) & has_id)
-        .select(*identity, F.lit(None).cast(mine.schema["_record"].dataType).alias("_record"))
-    )
-    # An earlier version could accept one event several times: so many rows, still one identity.
-    together = mine.unionByName(before).groupBy(*identity)
-    counted = together.agg(
-        F.count("_record").alias("_mine"),
-        (F.count("*") > F.count("_record")).alias("_before"),
-        F.min("_record").alias("_first"),
-        F.collect_list(f"_record.{PLACE}").alias("_places"),
-    )
-    twice = (F.col("_mine") > 0) & (F.col("_before") | (F.col("_mine") > 1))
-    return counted.where(twice).drop("_mine")
-
-
-def _places(twice: DataFrame) -> list[int]:
-    """Return the places of the events that are not kept."""
-    first = F.col(f"_first.{PLACE}").alias("first")
-    rows = twice.select("_before", first, "_places").collect()
-    return [p for row in rows for p in row["_places"] if row["_before"] or p != row["first"]]
-
-
-def _by_place(valid: DataFrame, places: Sequence[int]) -> Column:
-    """Return the condition of an event to be at one of the places."""
-    if not places:
-        return F.lit(False)
-    if len(places) <= PLACES:
-        return F.col(PLACE).isin(list(places))
-    return F.array_contains(F.lit(list(places)), F.col(PLACE))
 
 
 def _within(minutes: Sequence[int], event_time: str, most: int) -> Column:

@@ -7,12 +7,18 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 
+from tidemill.lake.session.temporary_conf import temporary_conf
+
+_PLAIN = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
+
 
 @contextmanager
 def cached(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a batch's frame while it is read more than once."""
-    frame.persist()
-    try:
-        yield frame
-    finally:
-        frame.unpersist()
+    """Keep a batch's frame while it is read more than once; not compressed, which takes longer than
+    to read it thrice."""
+    with temporary_conf(frame.sparkSession, _PLAIN):
+        frame.persist()
+        try:
+            yield frame
+        finally:
+            frame.unpersist()

@@ -26,6 +26,13 @@ def expression(event_time: str, where: str) -> str:
     return f"array({', '.join([*within, *ends])})"
 
 
+def added(counts: Iterable[Sequence[int]]) -> list[int]:
+    """Return the aggregate over several parts' rows from those over each part."""
+    nothing = (0,) * (len(BOUNDS) + 2)
+    *within, most = zip(*counts, nothing, strict=True)
+    return [*map(sum, within), max(most)]
+
+
 def told(counted: Sequence[int], rows: int) -> dict[str, object]:
     """Return what a ledger says of `rows` rows and the aggregate over them: `late` by class,
     without empty ones, `late_seconds`, their sum, and `late_most`."""

@@ -6,7 +6,6 @@ Rules are SQL text: a call of Spark's from Python costs as much as judging some 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
@@ -14,6 +13,13 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import attempts
 from tidemill.features.expressions import fallible
 from tidemill.lake.parameters import quoted
+from tidemill.pipeline.silver.validation.conditions import (
+    in_range,
+    in_time,
+    listed,
+    newest,
+    oldest,
+)
 from tidemill.pipeline.silver.validation.record import (
     Field,
     enriched,
@@ -22,8 +28,9 @@ from tidemill.pipeline.silver.validation.record import (
     parsed,
     value,
 )
-from tidemill.pipeline.silver.validation.rules import EXPRESSION_FAILED, Range, Rule, rules
+from tidemill.pipeline.silver.validation.rules import EXPRESSION_FAILED, Rule, rules
 
+NONE = "CAST(array() AS ARRAY<STRING>)"  # the reasons of a record that breaks no rule
 _IS_OBJECT = "coalesce(startswith(__kind, 'OBJECT<'), FALSE)"
 
 
@@ -33,18 +40,17 @@ def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     cases = ", ".join(f"CASE WHEN {broken(rule)} THEN '{rule.reason}' END" for rule in every)
     # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
     reasons = f"array_except(array({cases}), array(CAST(NULL AS STRING)))"
-    none = "CAST(array() AS ARRAY<STRING>)"
     judged = parsed(bronze, pipeline).selectExpr(
         *bronze.columns,
         *(f"{value(field)} AS {field.name}" for field in fields(pipeline)),
         *enriched(pipeline),
         f"__time AS {event_time(pipeline).name}",
-        f"CASE WHEN {_is_plain(every, pipeline)} THEN {none} ELSE {reasons} END AS reasons",
+        f"CASE WHEN {_is_plain(every, pipeline)} THEN {NONE} ELSE {reasons} END AS reasons",
     )
-    return _tried(judged, pipeline)
+    return tried(judged, pipeline)
 
 
-def _tried(judged: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
+def tried(judged: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
     """Return the judged rows, those that broke no rule with a reason for each expression of a view
     that fails on them."""
     time = pipeline.events.event_time
@@ -79,7 +85,7 @@ def _wrong_type(rule: Rule) -> str:
 
 
 def _has_type(rule: Rule) -> str:
-    return f"(regexp_extract({rule.of.found}, '^[A-Z]+', 0) IN ({_listed(rule.types)}))"
+    return f"(regexp_extract({rule.of.found}, '^[A-Z]+', 0) IN ({listed(rule.types)}))"
 
 
 def _too_long(rule: Rule) -> str:
@@ -87,7 +93,7 @@ def _too_long(rule: Rule) -> str:
 
 
 def _unknown_value(rule: Rule) -> str:
-    return f"{_unless_empty(rule)}{rule.of.text} NOT IN ({_listed(rule.values)})"
+    return f"{_unless_empty(rule)}{rule.of.text} NOT IN ({listed(rule.values)})"
 
 
 def _bad_format(rule: Rule) -> str:
@@ -100,41 +106,11 @@ def _unless_empty(rule: Rule) -> str:
 
 def _out_of_range(rule: Rule) -> str:
     is_number = f"NOT {rule.of.is_missing} AND {rule.of.has_its_type}"
-    return f"{is_number} AND NOT ({_in_range(rule.of, rule.range)})"
-
-
-def _in_range(field: Field, within: Range) -> str:
-    """Return the condition of a number to be in a range; a number that its type cannot hold is
-    null, and in none."""
-    number = value(field)
-    parts = []
-    if within.limit is not None:
-        parts.append(f"abs({number}) < {_number(within.limit)}")
-    if within.low is not None:
-        parts.append(f"{number} >= {_number(within.low)}")
-    if within.high is not None:
-        parts.append(f"{number} <= {_number(within.high)}")
-    return f"coalesce({' AND '.join(parts)}, FALSE)" if parts else f"{number} IS NOT NULL"
-
-
-def _number(said: int | float) -> str:
-    return repr(said) if isinstance(said, int) else f"{said!r}D"
+    return f"{is_number} AND NOT ({in_range(value(rule.of), rule.range)})"
 
 
 def _bad_time(rule: Rule) -> str:
     return f"NOT {rule.of.is_missing} AND {_has_type(rule)} AND __time IS NULL"
-
-
-def _newest(age: timedelta) -> str:
-    return f"ingested_at + {_interval(age)}"
-
-
-def _oldest(age: timedelta) -> str:
-    return f"ingested_at - {_interval(age)}"
-
-
-def _interval(age: timedelta) -> str:
-    return f"INTERVAL '{int(age.total_seconds())}' SECOND"
 
 
 _BROKEN: Mapping[str, Callable[[Rule], str]] = {
@@ -149,8 +125,8 @@ _BROKEN: Mapping[str, Callable[[Rule], str]] = {
     "bad_format": _bad_format,
     "out_of_range": _out_of_range,
     "bad_time": _bad_time,
-    "in_future": lambda rule: f"__time > {_newest(rule.age)}",
-    "too_old": lambda rule: f"__time < {_oldest(rule.age)}",
+    "in_future": lambda rule: f"__time > {newest(rule.age)}",
+    "too_old": lambda rule: f"__time < {oldest(rule.age)}",
 }
 
 
@@ -160,9 +136,8 @@ def _is_plain(every: Iterable[Rule], pipeline: PipelineDefinition) -> str:
     Nearly every row is plain, and CASE leaves the rules of such a row unread: half of the time.
     """
     by_reason = {rule.reason: rule for rule in every}
-    ages = (_oldest(by_reason["too_old"].age), _newest(by_reason["in_future"].age))
-    in_time = f"__time BETWEEN {' AND '.join(ages)}"
-    return " AND ".join([in_time, *(_is_plain_field(f, by_reason) for f in fields(pipeline))])
+    conditions = (_is_plain_field(field, by_reason) for field in fields(pipeline))
+    return " AND ".join([in_time("__time", by_reason), *conditions])
 
 
 def _is_plain_field(field: Field, by_reason: Mapping[str, Rule]) -> str:
@@ -172,7 +147,7 @@ def _is_plain_field(field: Field, by_reason: Mapping[str, Rule]) -> str:
     number = by_reason.get(f"out_of_range:{field.name}")
     fits = field.has_its_type
     if number:
-        fits = f"{fits} AND {_in_range(field, number.range)}"
+        fits = f"{fits} AND {in_range(value(field), number.range)}"
     present = f"(NOT {field.is_missing} AND {fits})"
     return present if field.required else f"({field.is_missing} OR {present})"
 
@@ -182,11 +157,7 @@ def _is_plain_text(field: Field, by_reason: Mapping[str, Rule]) -> str:
     longest = by_reason[f"too_long:{field.name}"].longest
     plain = rf"{field.text} RLIKE r'\A[^\p{{Cntrl}}]{{{least},{longest}}}\z'"
     if known := by_reason.get(f"unknown_value:{field.name}"):
-        plain = f"{plain} AND {field.text} IN ({_listed(known.values)})"
+        plain = f"{plain} AND {field.text} IN ({listed(known.values)})"
     if formed := by_reason.get(f"bad_format:{field.name}"):
         plain = f"{plain} AND {field.text} RLIKE {quoted(formed.pattern)}"
     return plain
-
-
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(map(quoted, values))
