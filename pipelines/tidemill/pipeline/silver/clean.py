@@ -65,7 +65,7 @@ def clean(
             _write_refused(records, result, batch_id, lake)
             with lookup.taken(accepted.rows, lake, readings) as taken:
                 seconds = {"clean": round(time.monotonic() - started, 3)}
-                told = _told_events(result, records, accepted, seconds) | taken.told
+                told = {**_told_events(result, records, accepted, seconds), **taken.told}
                 _write_events(taken.rows, result, told, batch_id, lake)
             log.info("clean batch %d: %s", batch_id, result)
             return result
