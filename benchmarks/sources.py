@@ -155,7 +155,7 @@ def check_equal(spark: SparkSession, root: Path, kind: str, events: int) -> None
     """End the program unless both tables hold the same records."""
     position = ", partition, offset" if kind == "kafka" else ""
     digests = []
-    for table, payload in (("engagement_bronze", "raw_payload"), ("bare", "value")):
+    for table, payload in (("lake/engagement_bronze", "raw_payload"), ("bare", "value")):
         rows = spark.read.format("delta").load(str(root / table))
         digest = f"bit_xor(xxhash64({payload}{position})) AS digest"
         digests.append(tuple(rows.selectExpr("count(*) AS records", digest).first() or ()))
@@ -174,7 +174,7 @@ def measure(
         for kind, words in sources(files, address).items():
             root = folder / f"{kind}{round_}"
             ways = [
-                lambda r=root, w=words: land(spark, r, definition(w, limit, 1000)),
+                lambda r=root, w=words: land(spark, r / "lake", definition(w, limit, 1000)),
                 lambda r=root, w=words: copy(spark, r, w, limit),
             ]
             seconds = [0.0, 0.0]

@@ -27,19 +27,28 @@ def run(folder: Path, **words: object) -> Answer:
 @pytest.mark.stream
 @pytest.mark.parametrize("after", ["archive", "delete"])
 def test_files_that_are_read_leave(after: str, tmp_path: Path) -> None:
-    """Then an empty folder is no error, and a file that comes late and is old is read."""
+    """When the next batch begins. A file that comes late and is old is read; then an empty folder
+    is no error."""
     words = {"after": after, **({"archive": str(tmp_path / "done")} if after == "archive" else {})}
+    folder = tmp_path / "in"
     for number, event in enumerate(EVENTS):
-        write_file(tmp_path / "in", f"{number}.jsonl", [payload(event)], age=60 - number)
+        write_file(folder, f"{number}.jsonl", [payload(event)], age=60 - number)
     assert run(tmp_path, **words).json["accepted"] == 2
-    assert not list((tmp_path / "in").iterdir())
-    archived = [path for path in (tmp_path / "done").rglob("*") if path.is_file()]
-    assert len(archived) == (2 if after == "archive" else 0)
+    assert names(folder) == ["1.jsonl"]
+    late = payload(("c", "p", "g", "view", at("10:02")))
+    write_file(folder, "late.jsonl", [late], age=30 * 86400)
+    assert run(tmp_path, **words).json["accepted"] == 1
+    assert names(folder) == ["late.jsonl"]
+    archived = ["0.jsonl", "1.jsonl"] if after == "archive" else []
+    assert names(tmp_path / "done") == archived
+    (folder / "late.jsonl").unlink()
     nothing = run(tmp_path, **words)
     assert (nothing.code, nothing.json["accepted"]) == (0, 0)
-    late = payload(("c", "p", "g", "view", at("10:02")))
-    write_file(tmp_path / "in", "late.jsonl", [late], age=30 * 86400)
-    assert run(tmp_path, **words).json["accepted"] == 1
+
+
+def names(folder: Path) -> list[str]:
+    """The files of a folder and those below it."""
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
 def test_an_archive_inside_the_folder_is_refused(tmp_path: Path) -> None:
