@@ -32,7 +32,7 @@ from tidemill.pipeline.runner import Stop, run
 from tidemill.sources.generator.mix import Mix
 from tidemill.sources.generator.source import Generator
 
-BATCHES = 6
+BATCHES = 12
 IN_FLIGHT = 2  # batches: one in feature while the next one is in land or clean
 TRIGGER = "1s"
 MIX = Mix(profiles=300, titles=20)
