@@ -1,7 +1,6 @@
 -- merge: brings the changed keys into the gold table; an unchanged key is not in the source.
 -- grain:      one row of counts, or none when Delta skipped a refresh number it has seen
--- input:      ${view}_changes, the result of changes as a temporary view
--- parameters: :as_of TIMESTAMP
+-- input:      ${view}_changes, the result of changes as a temporary view, with updated_at
 -- A refresh runs it with only the clauses that its changes need: an insert clause costs an outer
 -- join, and an insert alone is an append.
 MERGE INTO ${view}_features AS gold
@@ -12,7 +11,7 @@ WHEN MATCHED AND changed.__action = 'delete' THEN DELETE
 -- clause: update
 WHEN MATCHED AND changed.__action = 'update' THEN UPDATE SET
   ${assignments},
-  updated_at = :as_of
+  updated_at = changed.updated_at
 -- clause: insert
 WHEN NOT MATCHED THEN INSERT (
   ${keys},
@@ -20,5 +19,5 @@ WHEN NOT MATCHED THEN INSERT (
   updated_at
 ) VALUES (
   ${changed_columns},
-  :as_of
+  changed.updated_at
 )

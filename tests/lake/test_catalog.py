@@ -94,4 +94,7 @@ def test_nothing_but_the_local_session_goes_through_the_jvm() -> None:
     }
     local = {"lake/session/session.py", "lake/session/launch.py"}
     refused_there = {"monitoring/profile/stack_sampler.py"}  # `Profiles.of` does
-    assert found == local | refused_there, "what Spark Connect and shared compute do not have"
+    not_there = {"pipeline/silver/frame_cache.py"}  # `checkpointed` looks first
+    assert found == local | refused_there | not_there, (
+        "what Spark Connect and shared compute do not have"
+    )

@@ -7,19 +7,19 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import oracle
+from counting import counted
 from lakes import Event, Lakes, TestLake, at
 from spending import SPENT, Spending, brute, feed_rows, feed_spending, some_event, spent
 from tidemill.lake.commits import failpoints, ledger
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.gold import merge as merging
+from tidemill.pipeline.gold import overflow, strategy
 from tidemill.pipeline.gold import refresh as gold
-from tidemill.pipeline.gold import strategy
 from tidemill.pipeline.gold.changes import moved_keys
 from tidemill.pipeline.silver import minute_buckets
 
@@ -119,34 +119,41 @@ def files(frame) -> list[str]:
     return [name for name in frame.inputFiles() if "engagement_buckets" in name]
 
 
-def test_a_tick_takes_few_jobs_and_two_commits(lakes: Lakes) -> None:
-    """One append, one MERGE; each table's history read once; code is compiled once for all."""
+def test_a_warm_tick_is_counted(lakes: Lakes) -> None:
+    """As a session of two cores runs it: decision 0054 says what each count is for."""
     lake = wishing(lakes.new(), "incremental")
-    for minute in range(3):  # the first is a recompute
-        lake.feed([view_at(f"10:0{minute}"), view_at(f"10:0{minute}", "q")])
-    spark = lake.spark.sparkContext
-    before = [ledger.commits(lake.spark, t, 1)[0].version for t in TICK_TABLES]
-    classes = compiled(lake.spark)
-    spark.setJobGroup("tick", "tick")
-    lake.feed([view_at("10:03"), view_at("10:03", "q")])
-    jobs = len(spark.statusTracker().getJobIdsForGroup("tick"))
-    spark.setJobGroup("rest", "rest")
-    after = [ledger.commits(lake.spark, t, 1)[0].version for t in TICK_TABLES]
+    as_shipped = {**COMPILED, "spark.sql.shuffle.partitions": "2"}
+    with temporary_conf(lake.spark, as_shipped):
+        for minute in range(4):  # the first is a recompute
+            lake.feed(profiles_at(f"10:0{minute}"))
+        before = newest_versions(lake)
+        counts = counted(lake.spark, lambda: lake.feed(profiles_at("10:04")))
     assert told(lake)["mode"] == "incremental"
-    assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1]
-    assert jobs <= MOST_JOBS
-    assert compiled(lake.spark) - classes <= MOST_CLASSES
+    assert newest_versions(lake) == [version + 1 for version in before]
+    assert counts.jobs <= MOST_JOBS
+    assert counts.statements <= MOST_STATEMENTS
+    assert counts.compiled <= MOST_CLASSES
+    assert counts.scans["engagement_features"] <= MOST_SCANS
+    merged = ledger.commits(lake.spark, "engagement_features", 1)[0]
+    assert merged.metric("numTargetFilesAdded") == 2, "one task for each core"
+    assert lake.different() == 0
 
 
-def compiled(spark: SparkSession) -> int:
-    """How many classes Spark has compiled."""
-    metrics: Any = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
-    return int(metrics.METRIC_COMPILATION_TIME().getCount())
+def profiles_at(time: str) -> list[Event]:
+    return [view_at(time, f"p{number}") for number in range(20)]
 
 
-TICK_TABLES = ("engagement_buckets", "engagement_features")
-MOST_JOBS = 14
+def newest_versions(lake: TestLake) -> list[int]:
+    tables = ("engagement_buckets", "engagement_features")
+    return [ledger.commits(lake.spark, table, 1)[0].version for table in tables]
+
+
+# The tests' own session interprets everything.
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+MOST_JOBS = 10
+MOST_STATEMENTS = 10
 MOST_CLASSES = 3
+MOST_SCANS = 3  # the diff, and Delta's MERGE twice
 
 
 # -- when it cannot be trusted -------------------------------------------------------------------
@@ -217,24 +224,32 @@ def test_within_an_hour_a_jump_is_judged_by_its_length(
 def test_a_small_refresh_is_interpreted(
     limit: str | None, value: int, small: bool, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the bytes of gold and the rows that came; a recompute never is."""
+    """What computes its changes is, by the bytes of gold and the rows that came; neither a
+    recompute nor a MERGE is."""
     lake = ticked(lakes)
     if limit:
         monkeypatch.setattr(strategy, limit, value)
     spark, name = lake.lake.spark, "spark.sql.codegen.wholeStage"
     seen: list[str] = []
-    merge = merging.merge
-
-    def seeing(*args: object) -> int | None:
-        seen.append(spark.conf.get(name))
-        return merge(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(merging, "merge", seeing)
+    for module, step in ((overflow, "counted"), (merging, "merge")):
+        monkeypatch.setattr(module, step, seeing(getattr(module, step), spark, name, seen))
     with temporary_conf(spark, {name: "true"}):
         lake.feed([view_at("10:02")])
         refresh_at(wishing(lake, "recompute"), at("10:04"))
-        assert seen == ["false" if small else "true", "true"]
+        assert seen == ["false" if small else "true", "true", "true", "true"]
         assert spark.conf.get(name) == "true", "as it was before"
+
+
+def seeing(
+    step: Callable[..., object], spark: SparkSession, name: str, seen: list[str]
+) -> Callable[..., object]:
+    """The step, which says what the session's setting is when it begins."""
+
+    def step_seen(*args: object) -> object:
+        seen.append(spark.conf.get(name))
+        return step(*args)
+
+    return step_seen
 
 
 def test_a_refresh_is_as_small_as_its_own_batch(

@@ -39,6 +39,8 @@ CONF = {
     # A Delta snapshot is a 50-task stage by default.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",  # VACUUM: 10,000 tasks else
+    # A batch has more pieces of code than Spark keeps by default (100): each was compiled anew.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # The JVM does not compile a method beyond 8,000 bytes; Spark then splits the stage instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # What joins or adds up takes memory by the page, 64 MB of it by default, for ten rows too.
@@ -72,6 +74,8 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# Of data that is small a broadcast, which is a job of its own, costs more than a shuffle.
+WITHOUT_BROADCASTS = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 
 
 def session(

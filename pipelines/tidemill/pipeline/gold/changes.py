@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -24,8 +24,9 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import GoldState
-from tidemill.lake.parameters import ask
-from tidemill.lake.session.session import interpreted
+from tidemill.lake.parameters import ask, literal
+from tidemill.lake.session.session import WITHOUT_BROADCASTS, interpreted
+from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import (
@@ -37,44 +38,58 @@ from tidemill.pipeline.gold.context import (
 )
 from tidemill.pipeline.gold.strategy import adds_up
 from tidemill.pipeline.silver import hour_buckets
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.frame_cache import cached, checkpointed
 from tidemill.pipeline.silver.hour_buckets import Hours
+
+READ_AS_THEY_ARE = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 
 @contextmanager
 def compute_changes(
     context: RefreshContext, plan: RefreshPlan, request: RefreshRequest
 ) -> Iterator[Changes]:
-    """Compute the rows that differ from gold, and count them; cached until the context ends.
+    """Compute the rows that differ from gold, and count them; kept until the context ends.
 
     Gold is read at the version of the plan's state. Were it read as the newest, the MERGE's commit
     would have Spark plan what is cached here once more, for nothing.
     """
     started, view = time.monotonic(), context.view
     with ExitStack() as cleanup:
-        if plan.strategy.small:
-            cleanup.enter_context(interpreted(context.lake.spark))
-        if plan.replaces_columns:
-            rows = cleanup.enter_context(cached(_every_row(context, plan)))
-            counts, overflowed = {"insert": rows.count()}, overflow.by_feature(view, rows)
-        else:
-            rows = _changed_rows(context, plan, request, cleanup)
-            counts, overflowed = overflow.counted(rows, view)
-            reach("refresh.changes_computed")
+        if plan.strategy.small:  # of the MERGE too
+            cleanup.enter_context(temporary_conf(context.lake.spark, WITHOUT_BROADCASTS))
+        with interpreted(context.lake.spark) if plan.strategy.small else nullcontext():
+            if plan.replaces_columns:
+                rows = cleanup.enter_context(cached(_every_row(context, plan)))
+                counts, overflowed = {"insert": rows.count()}, overflow.by_feature(view, rows)
+            else:
+                rows = _changed_rows(context, plan, request, cleanup)
+                counts, overflowed = overflow.counted(rows, view)
+                reach("refresh.changes_computed")
         yield Changes(rows, counts, overflowed, round(time.monotonic() - started, 3))
 
 
 def _changed_rows(
     context: RefreshContext, plan: RefreshPlan, request: RefreshRequest, cleanup: ExitStack
 ) -> DataFrame:
-    """Return the changed keys by the plan's strategy, cached until `cleanup`."""
+    """Return the changed keys by the plan's strategy, kept until `cleanup`."""
     if request.emission:
         rows = emitted_changes(context, plan.state, request.emission)
     elif plan.strategy.mode == "recompute":
         rows = _recomputed(context, plan)
     else:
         rows = _incremental(context, plan)
-    return cleanup.enter_context(cached(rows))
+    # As a column of the rows: a time within the MERGE's own code would be compiled in each refresh.
+    updated_at = F.expr(literal(plan.as_of))
+    return _kept(context.lake, rows.withColumn("updated_at", updated_at), cleanup)
+
+
+def _kept(lake: Lake, rows: DataFrame, cleanup: ExitStack) -> DataFrame:
+    """Keep the rows until `cleanup`. Delta's MERGE would keep them once more, to begin again when a
+    machine is lost with some of them; where there is one machine it reads them as they are."""
+    if lake.place.folder is None:
+        return cleanup.enter_context(cached(rows))
+    cleanup.enter_context(temporary_conf(lake.spark, READ_AS_THEY_ARE))
+    return cleanup.enter_context(checkpointed(rows))
 
 
 def _recomputed(context: RefreshContext, plan: RefreshPlan) -> DataFrame:

@@ -35,4 +35,4 @@ def remove_empty(lake: Lake, view: FeatureView, before: datetime) -> int | None:
             "seconds": {},
             ledger.UPKEEP: f"removed {counts['delete']} keys empty since {iso(before)}",
         }
-        return merge(lake, view, rows, counts, state.as_of, fields)
+        return merge(lake, view, rows, counts, fields)

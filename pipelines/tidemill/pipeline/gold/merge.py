@@ -7,7 +7,6 @@ two that bring gold to the same number one wins, and the other gets None.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -43,7 +42,7 @@ def merge_changes(
     in_gold = overflow.of_gold(lake, view, plan.state, changes)
     overflowed = overflow.ledger_fields(view, in_gold, changes.rows)
     fields = {**_ledger_fields(context, plan, request, changes), **overflowed}
-    merged = merge(lake, view, changes.rows, changes.counts, plan.as_of, fields)
+    merged = merge(lake, view, changes.rows, changes.counts, fields)
     reach("refresh.merged")
     return merged
 
@@ -53,7 +52,6 @@ def merge(
     view: FeatureView,
     changed: DataFrame,
     counts: Mapping[str, int],
-    as_of: datetime,
     ledger_fields: Mapping[str, Any],
 ) -> int | None:
     """MERGE changed keys into gold, of which `counts` are the rows by action; return how many, None
@@ -64,7 +62,7 @@ def merge(
     with writer.carrying(lake.spark, fields, transaction):
         try:
             rows = {f"{view.name}_changes": changed}
-            merged = ask(lake.spark, text, {"as_of": as_of}, rows).collect()
+            merged = ask(lake.spark, text, {}, rows).collect()
         except PySparkException as error:
             if not lost_race(error):
                 raise

@@ -11,8 +11,9 @@ taken only where that can be trusted; what the ledger's rules say of recompute s
 it is taken only where it reads no more: after a jump of as_of the rows of both are counted, by
 the hours that they stand in.
 
-An incremental refresh of a small gold is `small`: its statements are interpreted. To compile them
-takes longer than to run them, anew in every tick, as the times stand in them.
+An incremental refresh of a small gold is `small`: what computes its changes is interpreted. To
+compile that takes longer than to run it, anew in every tick, as the times stand in it. The MERGE,
+in which no value stands, is compiled once.
 """
 
 from __future__ import annotations

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.sql import DataFrame
 
+from tidemill.lake.parameters import is_connect
 from tidemill.lake.session.temporary_conf import temporary_conf
 
 _PLAIN = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
@@ -22,3 +24,19 @@ def cached(frame: DataFrame) -> Iterator[DataFrame]:
             yield frame
         finally:
             frame.unpersist()
+
+
+@contextmanager
+def checkpointed(frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep a frame's rows, as its first reader makes them, and not how they are made: rows that are
+    lost, as a cluster's may be, fail who reads them, and are never made again, otherwise.
+
+    They stay where tasks run. Spark Connect removes them when Python has no name for them.
+    """
+    rows = frame.localCheckpoint(eager=False)
+    try:
+        yield rows
+    finally:
+        if not is_connect(frame.sparkSession):  # `unpersist` is of what `persist` keeps
+            plan: Any = rows._jdf.queryExecution().analyzed()
+            plan.rdd().unpersist(False)
