@@ -8,6 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+RECENT = 200
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -24,15 +26,17 @@ def counted(spark: SparkSession, work: Callable[[], object]) -> Counts:
     """Do the work, and count what Spark did for it."""
     context: Any = spark.sparkContext
     store: Any = spark._jsparkSession.sharedState().statusStore()
-    before, classes = store.executionsCount(), compiled(spark)
+    before, classes = (
+        max((each.executionId() for each in _newest(store)), default=-1),
+        compiled(spark),
+    )
     context.setJobGroup("counted", "counted")
     try:
         work()
     finally:
         context.setJobGroup("rest", "rest")
     context._jsc.sc().listenerBus().waitUntilEmpty()
-    newest = store.executionsList(before, 10_000)
-    ran = [each for each in map(newest.apply, range(newest.size())) if each.jobs().size()]
+    ran = [e for e in _newest(store) if e.executionId() > before and e.jobs().size()]
     return Counts(
         jobs=len(context.statusTracker().getJobIdsForGroup("counted")),
         statements=len(ran),
@@ -46,6 +50,12 @@ def compiled(spark: SparkSession) -> int:
     session, whose driver and executor load classes apart."""
     metrics: Any = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
     return int(metrics.METRIC_COMPILATION_TIME().getCount())
+
+
+def _newest(store: Any) -> list[Any]:
+    """Return the newest statements; Spark keeps a thousand, so their number says nothing."""
+    found = store.executionsList(max(0, store.executionsCount() - RECENT), RECENT)
+    return [found.apply(number) for number in range(found.size())]
 
 
 def _scans(store: Any, executions: list[int]) -> dict[str, int]:

@@ -130,8 +130,9 @@ def check_what_is_told(folder: Path, lake: DimensionLake) -> None:
     names = [table["table"] for table in described["tables"]]
     assert {"customer_bronze", "customer_dimension"} <= set(names)
     tidemill(folder, "maintain")
-    answer = call("query", "SELECT * FROM customer_current", *of(folder), "--json").json
-    assert [row[:3] for row in answer["rows"]] == [["c1", "gold", 9], ["c2", "gold", 7]]
+    question = "SELECT customer_id, segment, credit FROM customer_current ORDER BY customer_id"
+    answer = call("query", question, *of(folder), "--json").json
+    assert answer["rows"] == [["c1", "gold", 9], ["c2", "gold", 7]]
 
 
 def of(folder: Path) -> tuple[object, ...]:
