@@ -25,9 +25,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.operations import replay
 from tidemill.operations.replay import Repaired
 from tidemill.pipeline import bronze
-from tidemill.sources import Source
-
-UNDECODED = "base64:"
+from tidemill.sources import UNDECODED, Source
 
 
 @runtime_checkable

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Source"]
+__all__ = ["UNDECODED", "Source"]
+
+UNDECODED = "base64:"
+"""What a payload begins with that a source could not read as text; the bytes follow."""
 
 
 class Source(Protocol):

@@ -17,10 +17,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemill.errors import InputError
+from tidemill.sources import UNDECODED
 from tidemill.sources.kafka import protobuf, schema_registry
 from tidemill.sources.kafka.words import KafkaSource, PayloadSchema
 
-MARK = "base64:"
 HEADER = 5  # bytes of Confluent's wire format: a zero, and the schema's id
 _TIMES = {
     "timeZone": "UTC",
@@ -33,7 +33,7 @@ def of(words: KafkaSource) -> Column:
     """Return the payload of a row of Spark's Kafka source; asks a registry for its schemas."""
     value = F.col("value")
     read = _with_fields(words, _READ[words.payload](words))
-    return F.coalesce(read, F.concat(F.lit(MARK), F.base64(value)))
+    return F.coalesce(read, F.concat(F.lit(UNDECODED), F.base64(value)))
 
 
 def check(words: KafkaSource) -> None:
@@ -133,4 +133,4 @@ def _headers() -> Column:
 
 def _text(value: Column) -> Column:
     text = F.try_validate_utf8(value.cast("string"))
-    return F.coalesce(text, F.concat(F.lit(MARK), F.base64(value)))
+    return F.coalesce(text, F.concat(F.lit(UNDECODED), F.base64(value)))
