@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakes import Event, Lakes, TestLake, at, payload
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.silver import clean as silver
-from tidemill.pipeline.silver.duplicates import Accepted
-from tidemill.pipeline.silver.judged_batch import JudgedBatch
 from tidemill.pipeline.steps import clean_step
 
 pytestmark = [pytest.mark.connect, pytest.mark.zones]
@@ -71,14 +71,14 @@ def test_events_without_an_id_are_spread_over_the_tasks(
     lake = lakes.new()
     lake.clean([event(None), event("a")], batch=0)
     sizes: list[int] = []
-    write = silver._write_clean
+    write = silver._write_events
 
-    def seeing(records: JudgedBatch, accepted: Accepted, *rest: object) -> object:
-        numbers = accepted.rows.withColumn("task", F.spark_partition_id()).groupBy("task").count()
+    def seeing(rows: DataFrame, *rest: Any) -> None:
+        numbers = rows.withColumn("task", F.spark_partition_id()).groupBy("task").count()
         sizes.extend(row["count"] for row in numbers.collect())
-        return write(records, accepted, *rest)  # type: ignore[arg-type]
+        write(rows, *rest)
 
-    monkeypatch.setattr(silver, "_write_clean", seeing)
+    monkeypatch.setattr(silver, "_write_events", seeing)
     settings = {
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
