@@ -1,10 +1,11 @@
 """The group of a test, which follows from its folder.
 
 `make test` runs the main job: from records to features, exact and safe to repeat. What of it takes
-minutes (killed processes, thirty days in any order, random schedules, lost tables) lies in `long`,
-where the folders stand again, and is `make test-long`. The folders around the main job (other
-aggregates, operations, quality, the bundle, notebooks, reports ...) are `make test-around`. CI runs
-both at once, as `make test-rest`. Tests of clocks that go back are `make test-zones` alone.
+minutes (killed processes, thirty days in any order, random schedules, lost tables and checkpoints)
+lies in `long`, where the folders stand again, and is `make test-long`. The folders around the main
+job (other aggregates, dimensions, Kafka, Kinesis, operations, quality, the bundle ...) are `make
+test-around`. CI runs both at once, as `make test-rest`. Tests of clocks that go back are `make
+test-zones` alone.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ AROUND = (
     "features/aggregates",
     "monitoring",
     "operations",
+    "pipeline/dimensions",
     "pipeline/stateful",
     "project",
     "quality",
     "query",
+    "sources/kafka",
+    "sources/kinesis",
 )
 
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from pyspark.sql import SparkSession
 
-import oracle
 from counting import counted
 from lakes import Event, Lakes, TestLake, at
-from spending import SPENT, Spending, brute, feed_rows, feed_spending, some_event, spent
-from tidemill.lake.commits import failpoints, ledger
+from spending import SPENT, Spending, brute, feed_rows, feed_spending, spent
+from ticks import refresh_at, wishing
+from tidemill.lake.commits import ledger
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.gold import merge as merging
 from tidemill.pipeline.gold import overflow, strategy
-from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold.changes import moved_keys
-from tidemill.pipeline.silver import minute_buckets
 
 MINUTE = timedelta(minutes=1)
 COMMIT_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -31,73 +27,8 @@ def view_at(text: str, profile: str = "p") -> Event:
     return (None, profile, "g", "view", at(text))
 
 
-def wishing(lake: TestLake, mode: str) -> TestLake:
-    """The lake with another word for `refresh` in its definition."""
-    definition = lake.lake.pipeline.overridden({"refresh": mode})
-    lake.lake = replace(lake.lake, pipeline=definition)
-    return lake
-
-
-def refresh_at(lake: TestLake, as_of: datetime) -> gold.Refreshed:
-    batch = minute_buckets.bucketed(lake.lake, lake.view).batch
-    return gold.refresh(lake.lake, lake.view, as_of=as_of, batch=batch)
-
-
 def told(lake: TestLake) -> dict:
     return lake.ledgers()[0]
-
-
-# -- any schedule --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_any_schedule_of_ticks_and_troubles(
-    seed: int, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Appends of any lateness, jumps to and fro, crashes, OPTIMIZE, modes: gold is the oracle's
-    after every step, and what a recompute says."""
-    choose, lake = random.Random(seed), lakes.new()
-    known: list[Event] = []
-    now = at("06:00")
-    for step in range(12):
-        wishing(lake, choose.choice(["auto", "incremental", "incremental", "recompute"]))
-        now += choose.choice([0, 1, 1, 2, 59, 61, 200]) * MINUTE
-        if step == 0 or choose.random() < 0.7:
-            new = [some_event(choose, now) for _ in range(choose.randint(1, 6))]
-            known += new
-            died = choose.choice([None, None, "feature.buckets_written", "refresh.merged"])
-            crash(monkeypatch, died, lambda new=new: lake.feed(new))
-            if died:
-                lake.feed(new, lake.batch)
-        else:
-            time = now + choose.choice([-700, -61, -1, 5, 61]) * MINUTE
-            died = choose.choice([None, "refresh.changes_computed"])
-            crash(monkeypatch, died, lambda time=time: refresh_at(lake, time))
-            refresh_at(lake, time)
-        if choose.random() < 0.3:
-            table = choose.choice(["buckets", "features"])
-            lake.spark.sql(f"OPTIMIZE engagement_{table}").collect()
-        as_of = ledger.instant(told(lake)["as_of"])
-        assert lake.gold() == oracle.features(known, as_of), f"step {step}: {told(lake)}"
-    assert lake.different() == 0
-    assert sum(t["mode"] == "incremental" for t in lake.ledgers()) >= 4
-
-
-def crash(monkeypatch: pytest.MonkeyPatch, point: str | None, step: Callable[[], object]) -> None:
-    """Run the step, which dies at the point when one is named."""
-    failpoints._reached.clear()
-    with monkeypatch.context() as failing:
-        failing.setenv(failpoints.VARIABLE, point or "")
-        if point is None:
-            step()
-            return
-        try:
-            step()
-        except failpoints.Injected:
-            return
-
-
-# -- what is read and written --------------------------------------------------------------------
 
 
 def test_a_tick_reads_what_moved_and_not_the_windows(lakes: Lakes) -> None:
