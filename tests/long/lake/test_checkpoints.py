@@ -11,7 +11,16 @@ from pyspark.sql import SparkSession
 import oracle
 from command_line import Answer, call
 from lakes import Event, Lakes, TestLake, at
-from runs import STREAM_TABLES, Small, check_whole, reading, records_of, versions, write_file
+from runs import (
+    STREAM_TABLES,
+    Small,
+    check_whole,
+    opened,
+    reading,
+    records_of,
+    versions,
+    write_file,
+)
 from tidemill.config.settings import Clock
 from tidemill.errors import CheckpointError, LakeError
 from tidemill.lake import checkpoints
@@ -19,6 +28,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import failpoints, ledger
 from tidemill.lake.schema import creation
+from tidemill.pipeline import runner
 from tidemill.pipeline.queries import Pipeline
 from tidemill.sources import Source
 from tidemill.sources.files.source import Files
@@ -45,6 +55,21 @@ def checkpoint(root: Path, query: str) -> Path:
 
 def claim(lake: Lake, query: str, source: Source) -> None:
     Pipeline(lake, source, Clock(), "event").claim([query])
+
+
+@pytest.mark.stream
+def test_killed_in_the_write_of_its_first_offset_a_query_begins_again(
+    small: Small, tmp_path: Path, spark: SparkSession
+) -> None:
+    root = tmp_path / "lake"
+    with opened(root, small.definition) as pipeline:
+        pipeline.claim()
+        for query in pipeline.queries:
+            offsets = checkpoint(root, query) / "offsets"
+            offsets.mkdir(parents=True)
+            (offsets / ".0.6f853f34.tmp").touch()
+        runner.run_once(pipeline, runner.Stop(), [])
+    check_whole(reading(spark, root), small.records, small.events)
 
 
 # -- refused -------------------------------------------------------------------------------------
