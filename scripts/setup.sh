@@ -6,17 +6,17 @@ cd "$(dirname "$0")/.."
 
 readonly NEEDED_MB=3000
 readonly STAMP=.venv/.setup
-readonly JARS=pipelines/tidemill/lake/session/launch.py  # names what Spark is given beside Delta
+readonly MACHINE=pipelines/tidemill/lake/session/local_machine.py
 
 say() { printf 'setup: %s\n' "$1" >&2; }
 fail() { say "$1"; exit 2; }
 
 main() {
   local state
-  state="$PWD $(cat requirements-build.lock requirements.lock pyproject.toml "$JARS" | cksum)"
+  state="$PWD $(cat requirements-build.lock requirements.lock pyproject.toml "$MACHINE" | cksum)"
   if [[ -x .venv/bin/tidemill && -r $STAMP && $(<"$STAMP") == "$state" ]]; then return; fi
   find_python
-  "$python" pipelines/tidemill/lake/session/local_machine.py || exit 2
+  "$python" "$MACHINE" || exit 2
   check_folder
   make_venv
   say "installing the packages of requirements.lock (about 700 MB, a minute or two, once)"

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import DiskFullError, SetupError, TidemillError
-from tidemill.lake.session import class_archive, jars
+from tidemill.lake.session import class_archive, jars, local_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"  # without dependencies, Apache 2
 # Without its native library Hadoop starts a program for each change of a mode (`chmod`) and each
 # look at a link (`readlink`). This file system sets modes by Java; Delta and streams commit by it
 # instead of by Hadoop's `FileContext`, which cannot be given another.
@@ -67,7 +66,7 @@ def _packages(conf: Mapping[str, str]) -> list[str]:
 
     more = [name for name in conf.get("spark.jars.packages", "").split(",") if name]
     options: Mapping[str, str] = configure_spark_with_delta_pip(
-        SparkSession.Builder(), extra_packages=[LOCAL_FILES, *more]
+        SparkSession.Builder(), extra_packages=[local_machine.LOCAL_FILES, *more]
     )._options
     return options["spark.jars.packages"].split(",")
 

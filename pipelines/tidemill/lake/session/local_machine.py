@@ -19,6 +19,7 @@ from pathlib import Path
 JAVA = 17
 SPARK = "4.2"
 DELTA = "4.4"
+LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"  # without dependencies, Apache 2
 INSTALL_JAVA = (
     f"install it with `apt-get install openjdk-{JAVA}-jre-headless` (Debian, Ubuntu), "
     f"`brew install openjdk@{JAVA}` (macOS) or `conda install openjdk={JAVA}`, "
