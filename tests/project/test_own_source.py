@@ -76,7 +76,8 @@ def test_help_and_errors_know_it(children: Children, tmp_path: Path) -> None:
     path = install(tmp_path / "package", block("python"))
     shown = children.tidemill("run", "--help", PYTHONPATH=path, COLUMNS="200")
     assert shown.ended() == 0
-    assert "files or generator or kafka or delta_table" in shown.out.read_text()
+    kinds = "files or generator or kafka or kinesis or delta_feed or delta_table"
+    assert kinds in shown.out.read_text()
     pipeline = declare(tmp_path, "{kind: delta_tabel}")
     refused = children.tidemill("plan", pipeline, "--root", tmp_path, "--json", PYTHONPATH=path)
     assert refused.ended() == 2
@@ -100,7 +101,7 @@ def test_an_unknown_kind_names_those_that_are_known(said: str, tmp_path: Path) -
     from tidemill.config.pipeline_file import load
     from tidemill.errors import DefinitionError, UsageError
 
-    known = f"unknown kind {said!r}; known: files, generator, kafka"
+    known = f"unknown kind {said!r}; known: files, generator, kafka, kinesis, delta_feed"
     with pytest.raises(DefinitionError) as refused:
         load(str(declare(tmp_path, f"{{kind: {said}}}")))
     assert refused.value.message == known

@@ -16,7 +16,7 @@ from tidemill.sources import delta_feed, files, generator, kafka, kinesis
 from tidemill.sources.source_kind import SourceKind, SourceOption, SourceWords
 
 GROUP = "tidemill.sources"
-_KINDS = (files.KIND, delta_feed.KIND, generator.KIND, kafka.KIND, kinesis.KIND)
+_KINDS = (files.KIND, generator.KIND, kafka.KIND, kinesis.KIND, delta_feed.KIND)
 SHIPPED: Mapping[str, SourceKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
 
 
