@@ -11,6 +11,9 @@ from pyspark.sql import DataFrame
 from tidemill.lake.parameters import is_connect
 from tidemill.lake.session.temporary_conf import temporary_conf
 
+# Spark keeps with a checkpoint what its rows are known to fulfil, in each of its equal forms: of a
+# view with hundreds of columns more than the memory holds.
+_WITHOUT_CONSTRAINTS = {"spark.sql.constraintPropagation.enabled": "false"}
 _PLAIN = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 
 
@@ -33,7 +36,8 @@ def checkpointed(frame: DataFrame) -> Iterator[DataFrame]:
 
     They stay where tasks run. Spark Connect removes them when Python has no name for them.
     """
-    rows = frame.localCheckpoint(eager=False)
+    with temporary_conf(frame.sparkSession, _WITHOUT_CONSTRAINTS):
+        rows = frame.localCheckpoint(eager=False)
     try:
         yield rows
     finally:
