@@ -29,13 +29,12 @@ class Query:
     `reads` and `writes` are roles of tables; what reads `SOURCE` is fed from outside the lake.
     `checkpoint` is its folder's name behind `<pipeline>_`; with `{view}` or `{dimension}` in it
     there is a query of the kind for each of them, and `view` or `dimension` is the one it is for.
-    `step` is the module that starts it,
-    imported when it starts: `start(pipeline, query, trigger)` returns Spark's query, and
-    `claim(pipeline, query)`, where it has one, takes the checkpoint instead of
-    `pipeline.queries.claim`. The commits of the table in the role `ledger` say what its batches
-    did; None where another query's ledger does. `trigger` is how often it looks unless a pipeline
-    says otherwise; with an `engine` the query is there for that engine alone. `lost` says what to
-    do when the checkpoint is lost.
+    `step` is the module that starts it, imported when it starts: `start(pipeline, query, trigger)`
+    returns Spark's query, and `claim(pipeline, query)`, where it has one, takes the checkpoint
+    instead of `pipeline.queries.claim`. The commits of the table in the role `ledger` say what its
+    batches did; None where another query's ledger does. `trigger` is how often it looks unless a
+    pipeline says otherwise; with an `engine` the query is there for that engine alone. `lost` says
+    what to do when the checkpoint is lost.
     """
 
     name: str
