@@ -10,7 +10,7 @@ from pyspark.sql import Row
 from rich.cells import cell_len
 
 from lakes import NOW
-from tidemill.cli.demo import Tide, introduce, show_features, show_next
+from tidemill.cli.commands.demo import Tide, introduce, show_features, show_next
 from tidemill.cli.output.display import Show
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place

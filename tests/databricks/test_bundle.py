@@ -27,7 +27,7 @@ from command_line import Answer, call
 from lakes import Event, at
 from runs import records_of, write_file
 from tidemill.cli import app
-from tidemill.cli.databricks import refused
+from tidemill.cli.commands.databricks import refused
 from tidemill.config.settings import Place
 from tidemill.databricks import bundle as bundles
 from tidemill.databricks.bundle import cron, sql, tasks, writers

@@ -36,7 +36,7 @@ def test_a_folder_is_small(folder: Path) -> None:
 
 
 def test_the_root_is_small() -> None:
-    names = [path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"]
+    names = [path.name for path in _entries(PACKAGE)]
     assert len(names) <= 15, sorted(names)
 
 
@@ -45,7 +45,7 @@ def test_a_name_is_of_one_thing() -> None:
     named: dict[str, list[str]] = defaultdict(list)
     for folder in _folders():
         for path in _entries(folder):
-            command_of = folder.name == "cli" and (PACKAGE / path.stem).is_dir()
+            command_of = folder.name == "commands" and (PACKAGE / path.stem).is_dir()
             if path.stem not in {folder.name, "__main__", *SAME} and not command_of:
                 named[path.stem].append(path.relative_to(PACKAGE).as_posix())
     assert not {name: paths for name, paths in named.items() if len(paths) > 1}

@@ -11,9 +11,9 @@ import sys
 
 import typer
 
-from tidemill.cli import (
+from tidemill.cli import exit_codes
+from tidemill.cli.commands import (
     databricks,
-    exit_codes,
     lake,
     monitoring,
     operations,

@@ -48,7 +48,7 @@ def demo(
     verbose: Verbose = False,
 ) -> None:
     """Watch synthetic events become features: generator -> bronze -> silver -> gold."""
-    from tidemill.cli import demo as demonstration
+    from tidemill.cli.commands import demo as demonstration
 
     first = whole_minute(start, where="--start") if start is not None else None
     if verbose:
