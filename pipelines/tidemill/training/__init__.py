@@ -1,0 +1,1 @@
+"""Training sets: what the features of a key were at a time."""
