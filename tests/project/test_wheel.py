@@ -61,6 +61,7 @@ def test_metadata_asks_for_spark_only_in_the_extra(wheel: Path) -> None:
     assert always == {
         "deltalake",
         "duckdb",
+        "msgpack",
         "prometheus-client",
         "psutil",
         "pyarrow",
