@@ -22,6 +22,7 @@ AROUND = (
     "databricks",
     "features/aggregates",
     "monitoring",
+    "online",
     "operations",
     "pipeline/dimensions",
     "pipeline/stateful",
@@ -30,6 +31,7 @@ AROUND = (
     "query",
     "sources/kafka",
     "sources/kinesis",
+    "training",
 )
 
 
