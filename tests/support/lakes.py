@@ -155,7 +155,7 @@ class Lakes:
         self, *batches: Sequence[Event], clock: Clock | None = None, **words: object
     ) -> TestLake:
         """A new lake that had these batches: a copy of one that is made once for all tests."""
-        begun = self.template.with_name(xxh64(repr((batches, clock, words))).hexdigest())
+        begun = self.template.with_name(xxh64(repr((batches, clock, words)).encode()).hexdigest())
         if not begun.exists():
             first = self.new(clock, **words)
             for events in batches:
