@@ -18,7 +18,8 @@ from runs import Small
 from ticks import refresh_at
 from tidemill.config.pipeline_file import load
 from tidemill.errors import StoreError, UsageError
-from tidemill.lake.commits.failpoints import PUBLISH_POINTS, VARIABLE, Injected
+from tidemill.lake.commits import failpoints
+from tidemill.lake.commits.failpoints import PUBLISH_POINTS, Injected
 from tidemill.online import publish as publishing
 from tidemill.online import row_writer
 from tidemill.online.embedded_store import EmbeddedStore
@@ -50,6 +51,12 @@ def stored(lake: TestLake, address: StoreAddress) -> dict[tuple, dict]:
     return found
 
 
+def fail_at(patch: pytest.MonkeyPatch, point: str) -> None:
+    """End the next publish at a point."""
+    failpoints._reached.clear()
+    patch.setenv(failpoints.VARIABLE, point)
+
+
 FIRST = [view_at("10:00"), view_at("10:00", "q")]
 
 
@@ -71,7 +78,7 @@ def test_what_changed_is_brought_and_no_more(lakes: Lakes, address: StoreAddress
     assert stored(lake, address) == lake.gold()
     state = open_store(address).view("engagement")
     assert state and state.empty == (0,) * 9 and state.as_of == at("11:01")
-    assert dict(state.keys) == {"profile_id": "string", "gti": "string"}
+    assert dict(state.keys) == {"profile_id": "STRING", "gti": "STRING"}
 
 
 def test_a_version_without_a_change_moves_the_as_of(lakes: Lakes, address: StoreAddress) -> None:
@@ -122,7 +129,7 @@ def test_any_schedule_of_publishes_ends_in_gold(lakes: Lakes, tmp_path: Path, se
         lake.feed(events)
         with pytest.MonkeyPatch.context() as patch:
             if point := choose.choice([*PUBLISH_POINTS, None]):
-                patch.setenv(VARIABLE, point)
+                fail_at(patch, point)
                 with pytest.raises(Injected):
                     publish(lake, address)
         if choose.random() < 0.5:
@@ -158,10 +165,10 @@ def test_all_rows_where_something_was_lost(
 ) -> None:
     """Each time with its reason, and without rows that gold has no more."""
     lake, address = lakes.fed(FIRST), StoreAddress(str(tmp_path / "online.sqlite"))
-    monkeypatch.setenv(VARIABLE, "publish.rows_written")
+    fail_at(monkeypatch, "publish.rows_written")
     with pytest.raises(Injected):
         publish(lake, address)
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(failpoints.VARIABLE)
     assert not open_store(address).views()[0].is_whole
     assert publish(lake, address).reason == "a first publish has not ended"
     assert publish(lake, address, rebuild=True).reason == "asked for"

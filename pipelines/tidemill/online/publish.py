@@ -159,8 +159,8 @@ class _Work:
         features = {column.name: column.type for column in self.view.shown}
         if seen and dict(seen.features) == features:
             return seen.empty
-        values = (f"CAST({column.empty} AS {column.type})" for column in self.view.shown)
-        (row,) = self.lake.spark.sql(f"SELECT {', '.join(values)}").toArrow().to_pylist() or [{}]
+        values = (f"CAST({c.empty} AS {c.type}) AS `{c.name}`" for c in self.view.shown)
+        (row,) = self.lake.spark.sql(f"SELECT {', '.join(values)}").toArrow().to_pylist()
         return tuple(row.values())
 
     def _why_all(self, seen: PublishedView | None, state: PublishedView) -> str | None:

@@ -7,6 +7,7 @@ limits, and the next publish brings what is missing.
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 
 from tidemill.config.publishing import Publishing
@@ -14,6 +15,8 @@ from tidemill.errors import DefinitionError, StoreError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.online import publish as publishing
+from tidemill.online.opening import open_store
+from tidemill.online.store import OnlineStore
 from tidemill.online.store_address import FILE_NAME, StoreAddress
 
 log = logging.getLogger(__name__)
@@ -33,6 +36,30 @@ def publish_view(lake: Lake, view: FeatureView) -> None:
         if said.on_failure == "stop":
             raise
         log.warning("publish %s: %s; the next one brings what is missing", view.name, error)
+
+
+def lags(lake: Lake) -> dict[str, float]:
+    """Return, for each view that is published, the seconds by which the store's as_of is behind
+    gold's; NaN while the store does not answer or has nothing of it."""
+    said = lake.pipeline.publish
+    if said is None:
+        return {}
+    store = open_store(address_of(lake, said))
+    try:
+        return {view.name: _lag(lake, view, store) for view in lake.pipeline.views if said.of(view)}
+    finally:
+        store.close()
+
+
+def _lag(lake: Lake, view: FeatureView, store: OnlineStore) -> float:
+    try:
+        state = store.view(view.name)
+    except StoreError:
+        return math.nan
+    gold = lake.gold_state(view).as_of
+    if state is None or not state.is_whole or gold is None:
+        return math.nan
+    return (gold - state.as_of).total_seconds()
 
 
 def address_of(lake: Lake, said: Publishing, store: str | None = None) -> StoreAddress:
