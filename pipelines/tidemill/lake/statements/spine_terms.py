@@ -1,0 +1,155 @@
+"""What the statements of `sql/training` list: a view's terms at the edges of a spine's rows.
+
+    terms that add up     running sums per key; over a window: the sum up to its end less the one
+                          up to its start. A `piece` is what is added up, so that no running sum
+                          is too long for its type
+    the others            merged from the bucket rows of the window: whole hours, added up first,
+                          and minutes at its two ends
+
+Times are seconds since 1970 here: `edge` is the end of the windows of a row of the spine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tidemill.features import FeatureView
+from tidemill.features.aggregates import exact_sums
+from tidemill.features.columns import Column, Partial, Term
+from tidemill.features.windows import Window
+from tidemill.lake.statements.window_rows import whole_seconds
+
+_NOTHING = "CAST(0 AS BIGINT)"
+
+
+def needed(view: FeatureView) -> tuple[Term, ...]:
+    """Return the terms that the view's features are computed from, each once."""
+    terms = (term for column in view.shown for term in _used(column))
+    return tuple(dict.fromkeys(terms))
+
+
+def _used(column: Column) -> Iterator[Term]:
+    """Yield the terms that an expression of the column names; the print of a sketch is in none."""
+    text = column.result + column.overflow
+    return (term for place, term in enumerate(column.terms) if f"{{{place}}}" in text)
+
+
+def adds_up(term: Term) -> bool:
+    """Return whether the term is a difference of two running sums."""
+    return term.partial.additive and term.partial.part.empty == "0"
+
+
+def name_of(term: Term) -> str:
+    """Return the name of the column that holds a term."""
+    return f"__{term.name}"
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The running sums of a partial: its pieces by name, and what makes its sum of theirs."""
+
+    partial: Partial
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether it is added up in two halves, of which no running sum overflows."""
+        return bool(self.partial.part.adds) and self.partial.type in exact_sums.HALVED
+
+    @property
+    def pieces(self) -> dict[str, str]:
+        """What a bucket row adds, by the name of the running sum."""
+        name = self.partial.name
+        if not self._is_whole:
+            return {f"__{name}": name}
+        high, low = exact_sums.halves(name, self.partial.type)
+        return {f"__{name}_high": high, f"__{name}_low": low}
+
+    def over(self, window: Window) -> str:
+        """Return the SQL of the sum over a window, 0 where it holds nothing."""
+        start, end = whole_seconds(window.reach), whole_seconds(window.offset)
+        sums = [
+            f"coalesce({piece}_{end}, 0) - coalesce({piece}_{start}, 0)" for piece in self.pieces
+        ]
+        type_ = self.partial.type
+        return exact_sums.of_halves(*sums, type_) if self._is_whole else f"({sums[0]})"
+
+
+def lists(view: FeatureView) -> dict[str, str]:
+    """Return the lists that the statements of `sql/training` name."""
+    terms = needed(view)
+    additive = [term for term in terms if adds_up(term)]
+    others = [term for term in terms if not adds_up(term)]
+    merged = list(dict.fromkeys(term.partial for term in others))
+    return {
+        "depths": ", ".join(map(str, _depths(additive) or [0])),
+        **_prefix_lists(additive),
+        "edge_hours_of_spine": ", ".join(
+            f"(__edge - {depth}) DIV 3600" for depth in _depths(others) or [0]
+        ),
+        "horizon_seconds": str(max((whole_seconds(t.window.reach) for t in others), default=0)),
+        "range_partials": _comma([*(p.name for p in merged)] or [f"{_NOTHING} AS __nothing"]),
+        "range_hours": _comma(
+            [f"{p.merged()} AS {p.name}" for p in merged] or [f"{_NOTHING} AS __nothing"]
+        ),
+        "range_terms": _comma(
+            [f"{t.partial.merged(_inside(t.window))} AS {name_of(t)}" for t in others]
+            or ["max(__nothing) AS __nothing"]
+        ),
+        "values_of_terms": _comma(f"{_value(c)} AS {c.name}" for c in view.shown),
+        "shown_names": _comma(c.name for c in view.shown),
+    }
+
+
+def _prefix_lists(additive: list[Term]) -> dict[str, str]:
+    sums = {term.partial: _Sums(term.partial) for term in additive}
+    pieces = {n: sql for one in sums.values() for n, sql in one.pieces.items()}
+    pieces = pieces or {"__nothing": _NOTHING}
+    at = [
+        (piece, depth)
+        for partial, one in sums.items()
+        for piece in one.pieces
+        for depth in _depths(term for term in additive if term.partial == partial)
+    ] or [("__nothing", 0)]
+    values = [f"{sums[t.partial].over(t.window)} AS {name_of(t)}" for t in additive]
+    return {
+        "pieces": _comma(f"{sql} AS {name}" for name, sql in pieces.items()),
+        "no_pieces": _comma(f"NULL AS {name}" for name in pieces),
+        "running_pieces": _comma(f"sum({name}) OVER up_to AS {name}" for name in pieces),
+        "pieces_at_depths": _comma(
+            f"max(CASE WHEN __depth = {depth} THEN {piece} END) AS {piece}_{depth}"
+            for piece, depth in at
+        ),
+        "prefix_terms": _comma(values or ["__nothing_0 AS __nothing"]),
+    }
+
+
+def _depths(terms: Iterable[Term]) -> list[int]:
+    """Return how many seconds before the edge windows end and start, each once."""
+    windows = dict.fromkeys(term.window for term in terms)
+    ends = (whole_seconds(length) for w in windows for length in (w.offset, w.reach))
+    return sorted(set(ends))
+
+
+def _inside(window: Window) -> str:
+    """Return the condition of a row to count in a window: an hour row where the window holds all of
+    it, a minute row where no hour row stands for it."""
+    start = f"__edge - {whole_seconds(window.reach)}"
+    end = f"__edge - {whole_seconds(window.offset)}"
+    return (
+        f"__moment >= {start} AND __last < {end} "
+        f"AND (__is_hour OR __hour * 3600 < {start} OR __hour * 3600 + 3600 > {end})"
+    )
+
+
+def _value(column: Column) -> str:
+    """Return a feature's value from its terms: the empty one where a term that does not add up has
+    no bucket row to be merged from, of which Spark cannot compute every result."""
+    value = column.value(name_of)
+    if not all(adds_up(term) for term in _used(column)):
+        value = f"CASE WHEN __in_range THEN {value} ELSE {column.empty} END"
+    return f"CAST({value} AS {column.type})"
+
+
+def _comma(items: Iterable[str]) -> str:
+    return ",\n  ".join(items)
