@@ -1,6 +1,6 @@
 """Training sets: what the features of a key were at a time.
 
-    spine ──keys, times──► edges of windows ──┬─ mode="event"   buckets: what was true then
+    spine ──keys, times──► edges of windows ──┬─ mode="event"   what was true then, by buckets
                                               └─ mode="served"  gold: what it answered then
           ◄──────────── the spine's rows with the features of each view
 

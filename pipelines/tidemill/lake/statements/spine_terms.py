@@ -71,8 +71,10 @@ class _Sums:
         sums = [
             f"coalesce({piece}_{end}, 0) - coalesce({piece}_{start}, 0)" for piece in self.pieces
         ]
-        type_ = self.partial.type
-        return exact_sums.of_halves(*sums, type_) if self._is_whole else f"({sums[0]})"
+        if not self._is_whole:
+            return f"({sums[0]})"
+        high, low = sums
+        return exact_sums.of_halves(high, low, self.partial.type)
 
 
 def lists(view: FeatureView) -> dict[str, str]:
