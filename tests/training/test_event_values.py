@@ -47,7 +47,7 @@ def answered(lake: Sales, rows: Iterable[tuple[str, datetime]], **words: Any) ->
     given = [(number, card, time) for number, (card, time) in enumerate(rows)]
     frame = lake.lake.spark.createDataFrame(given, "row INT, card STRING, timestamp TIMESTAMP")
     wanted = Wanted([(lake.lake, lake.view)], **words)
-    found = training_set(frame, wanted).collect()
+    found = training_set(frame, wanted).rows.collect()
     assert len(found) == len(given)
     return [row.asDict() for row in sorted(found, key=lambda row: row["row"])]
 

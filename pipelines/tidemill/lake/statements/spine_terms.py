@@ -99,7 +99,14 @@ def lists(view: FeatureView) -> dict[str, str]:
             or ["max(__nothing) AS __nothing"]
         ),
         "values_of_terms": _comma(f"{_value(c)} AS {c.name}" for c in view.shown),
-        "shown_names": _comma(c.name for c in view.shown),
+        "shown_names": ", ".join(c.name for c in view.shown),
+        "no_values": _comma(f"CAST(NULL AS {c.type}) AS {c.name}" for c in view.shown),
+        "newest_values": _comma(f"__newest.{c.name} AS {c.name}" for c in view.shown),
+        "answered_values": _comma(
+            f"CASE WHEN __answer.kind = 'row' THEN __answer.{c.name} "
+            f"ELSE CAST({c.empty} AS {c.type}) END AS {c.name}"
+            for c in view.shown
+        ),
     }
 
 
