@@ -42,9 +42,9 @@ def read(spark: SparkSession, path: Path, as_text: Sequence[str]) -> DataFrame:
 
     InputError for a file that is missing, of another format, or broken.
     """
+    format_ = _format(path.with_suffix("") if path.suffix == ".gz" else path, "--spine")
     if not path.exists():
         raise InputError("does not exist", where=str(path), expected="a file with the spine's rows")
-    format_ = _format(path.with_suffix("") if path.suffix == ".gz" else path, "--spine")
     try:
         if format_ == "csv":
             return _csv(spark, path, as_text)
