@@ -121,7 +121,8 @@ def test_offsets_and_other_buckets(spark: SparkSession, tmp_path: Path) -> None:
     """Buckets of five minutes: the edge of 09:04:59 is 09:00. Windows that end before it, and two
     views in one set, the features of both named apart."""
     one = sales.declare(OFFSETS, bucket="5m")
-    other = FeatureView(**(one.views[0].words() | {"name": "cards", "bucket": "1h"}))
+    hourly = {"name": "cards", "bucket": "1h", "features": [{"count": {}, "over": ["1h"]}]}
+    other = FeatureView(**(one.views[0].words() | hourly))
     definition = one.overridden({"views": (one.views[0], other)})
     lake = Sales.new(spark, tmp_path / "lake", definition)
     events = sales.draw(random.Random(21), at("03:00"), 480, 150)
@@ -137,7 +138,8 @@ def test_offsets_and_other_buckets(spark: SparkSession, tmp_path: Path) -> None:
     for number, (card, moment) in enumerate(rows):
         mine = [event for event in events if event.card == card]
         expected = counted(mine, sales.cut(moment, FIVE))
-        row = {name: found[number][f"sales_{name}"] for name in expected}
+        named = {"count_1h": "sales_count_1h"}  # the one that both views have
+        row = {name: found[number][named.get(name, name)] for name in expected}
         assert row == pytest.approx(expected), f"{card} at {moment}"
         hour = moment.replace(minute=0, second=0)
         kept = [e for e in mine if hour - timedelta(hours=1) <= e.at < hour]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakes import Lakes, TestLake, at
+from tidemill.config.settings import Clock
 from tidemill.errors import LakeError, UsageError
+from tidemill.lake.commits import failpoints
 from tidemill.operations import maintenance
-from tidemill.pipeline.gold import history_feed
+from tidemill.pipeline.gold import history_feed, refresh
+from tidemill.pipeline.silver import minute_buckets
 from tidemill.training import past_answers
 from tidemill.training.training_set import Wanted, training_set
 
@@ -122,3 +126,96 @@ class _vacuumed:
 
     def __exit__(self, *_: object) -> None:
         self.lake.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+
+
+# -- how the history is fed ------------------------------------------------------------------------
+
+
+def fed_rows(lake: TestLake) -> set[tuple]:
+    """The history's rows, but for the times of commits; each is there once."""
+    names = ("profile_id", "kind", "begins", "version", "as_of", "view_count_1h")
+    rows = [tuple(row) for row in lake.table("history").select(*names).collect()]
+    assert len(rows) == len(set(rows))
+    return set(rows)
+
+
+def test_fed_late_often_or_again_it_holds_the_same(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each refresh, once at the end, and killed before and after each append: the same rows."""
+    batches = [
+        [("a", "p", "g", "view", at("10:00"))],
+        [("b", "q", "g", "view", at("09:30"))],
+        [("c", "p", "g", "view", at("10:05")), ("d", "q", "g", "select", at("10:01"))],
+    ]
+    often, late = lakes.new(served_history="refresh"), lakes.new(served_history="maintenance")
+    for batch in batches:
+        often.feed(batch)
+    for number, batch in enumerate(batches):
+        late.feed(batch)
+        point = ("history.answers_read", "history.written")[number % 2]
+        failpoints._reached.clear()
+        monkeypatch.setenv(failpoints.VARIABLE, point)
+        with pytest.raises(failpoints.Injected):
+            history_feed.feed(late.lake, late.view)
+        monkeypatch.delenv(failpoints.VARIABLE)
+    history_feed.feed(late.lake, late.view)
+    assert fed_rows(often) == fed_rows(late)
+    assert history_feed.fed(late.lake, late.view) == history_feed.fed(often.lake, often.view)
+
+
+def test_a_refresh_back_in_time_is_no_answer(lakes: Lakes) -> None:
+    """Gold at 10:01, back at 09:31, and at 10:06: q, which 10:06 leaves as 09:31 had it, is there."""
+    lake = lakes.new(served_history="maintenance")
+    lake.feed([("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("09:30"))])
+    newest = minute_buckets.bucketed(lake.lake, lake.view).batch
+    refresh.refresh(lake.lake, lake.view, as_of=at("09:31"), batch=newest)
+    history_feed.feed(lake.lake, lake.view)
+    assert served(lake, [("p", at("10:01")), ("q", at("10:01"))]) == [1, 1]
+    with pytest.raises(UsageError, match="1 before"):
+        served(lake, [("q", at("09:31"))])
+    lake.feed([("c", "p", "g", "view", at("10:05"))])
+    history_feed.feed(lake.lake, lake.view)
+    asked = [("p", at("10:01")), ("p", at("10:06")), ("q", at("10:06"))]
+    assert served(lake, asked) == [1, 2, 1]
+
+
+def test_where_nobody_kept_it_there_is_a_gap(lakes: Lakes) -> None:
+    """Fed at 10:01; then gold's files go before it is fed at 10:11. q is gone meanwhile.
+
+    10:01 fed        10:06 lost      10:11 fed
+      ├─────────────── gap ────────────┤
+    """
+    lake = lakes.new(
+        served_history="maintenance", views=[lakes.declared() | {"when_empty": "delete"}]
+    )
+    lake.feed([("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("19T10:10"))])
+    lake.feed([("e", "q", "g", "view", at("20T10:03"))])
+    history_feed.feed(lake.lake, lake.view)
+    lake.feed([("c", "p", "g", "view", at("10:05"))])
+    lake.feed([("d", "p", "g", "view", at("10:10"))])
+    with _vacuumed(lake):
+        history_feed.feed(lake.lake, lake.view)
+    assert lake.ledgers("history")[0]["from_version"] == 2
+    views = values(lake, [("p", at("10:01")), ("q", at("10:01"))], "view_count_1d", mode="served")
+    assert views == [1, 1]
+    later = [("p", at("10:11")), ("q", at("10:11"))]
+    assert values(lake, later, "view_count_1d", mode="served") == [3, 0]
+    with pytest.raises(UsageError, match=r"1 in a gap of .* without 2026-11-21T10:01:00Z to"):
+        served(lake, [("p", at("10:06"))])
+    gone = lake.table("history").where("kind = 'gone'").select("profile_id").collect()
+    assert [row[0] for row in gone] == ["q"]
+
+
+def test_by_the_wall_clock_an_answer_holds_from_its_commit_on(lakes: Lakes) -> None:
+    lake = lakes.new(follows="wall", served_history="maintenance")
+    lake.feed([("a", "p", "g", "view", at("11:59"))])
+    (commit,) = [c for c in lake.lake.commits("engagement_features") if c.ledger]
+    assert commit.ledger and commit.ledger["as_of"] == "2026-11-21T12:01:00Z"
+    after = Clock(commit.at + timedelta(seconds=5))
+    asked = [("p", commit.at), ("p", commit.at + timedelta(seconds=4))]
+    assert served(replace(lake, clock=after), asked) == [1, 1]
+    early = [("p", commit.at - timedelta(milliseconds=1))]
+    with pytest.raises(UsageError, match="1 before"):
+        served(replace(lake, clock=after), early)
+    assert served(replace(lake, clock=after), early, outside="null") == [None]
