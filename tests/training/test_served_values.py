@@ -165,7 +165,7 @@ def test_fed_late_often_or_again_it_holds_the_same(
 
 
 def test_a_refresh_back_in_time_is_no_answer(lakes: Lakes) -> None:
-    """Gold at 10:01, back at 09:31, and at 10:06: q, which 10:06 leaves as 09:31 had it, is there."""
+    """Gold at 10:01, back at 09:31, and at 10:06: what 10:06 leaves as 09:31 had it is there."""
     lake = lakes.new(served_history="maintenance")
     lake.feed([("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("09:30"))])
     newest = minute_buckets.bucketed(lake.lake, lake.view).batch
@@ -186,9 +186,8 @@ def test_where_nobody_kept_it_there_is_a_gap(lakes: Lakes) -> None:
     10:01 fed        10:06 lost      10:11 fed
       ├─────────────── gap ────────────┤
     """
-    lake = lakes.new(
-        served_history="maintenance", views=[lakes.declared() | {"when_empty": "delete"}]
-    )
+    views = [lakes.declared() | {"when_empty": "delete"}]
+    lake = lakes.new(served_history="maintenance", views=views)
     lake.feed([("a", "p", "g", "view", at("10:00")), ("b", "q", "g", "view", at("19T10:10"))])
     lake.feed([("e", "q", "g", "view", at("20T10:03"))])
     history_feed.feed(lake.lake, lake.view)
