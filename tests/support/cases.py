@@ -106,7 +106,7 @@ def _time(text: str) -> datetime:
 
 FEED = {"_commit_version": "BIGINT", "_change_type": "STRING"}
 OF_SPINES = {
-    **dict.fromkeys(("__edge", "__answered", "__commit"), "BIGINT"),
+    **dict.fromkeys(("__edge", "__answered", "__commit", "__key"), "BIGINT"),
     **dict.fromkeys(("__amount_sum_1h", "__amount_max_1h"), "BIGINT"),
     "__in_range": "BOOLEAN",
 }

@@ -124,6 +124,7 @@ def test_offsets_and_other_buckets(spark: SparkSession, tmp_path: Path) -> None:
     hourly = {"name": "cards", "bucket": "1h", "features": [{"count": {}, "over": ["1h"]}]}
     other = FeatureView(**(one.views[0].words() | hourly))
     definition = one.overridden({"views": (one.views[0], other)})
+    spark = spark.newSession()  # its tables are called as those of the other lake
     lake = Sales.new(spark, tmp_path / "lake", definition)
     events = sales.draw(random.Random(21), at("03:00"), 480, 150)
     for view in definition.views:

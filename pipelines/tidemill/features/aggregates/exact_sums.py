@@ -33,23 +33,3 @@ def together(value: str, type_: str) -> str:
     """Return the SQL of the sum of sums, of which one that is null leaves no sum."""
     sum_sql = f"try_cast(sum({value}) AS BIGINT)" if type_ == "BIGINT" else f"try_sum({value})"
     return f"CASE WHEN count({value}) = count(*) THEN {sum_sql} END"
-
-
-HALVED = ("BIGINT", "DECIMAL(38, 0)")
-_SPLIT = "1000000000000000000"  # a DECIMAL(38, 0) is split after 18 digits
-
-
-def halves(value: str, type_: str) -> tuple[str, str]:
-    """Return the SQL of a value's high and low half, sums of which no history of a key overflows;
-    of the types that are `HALVED`."""
-    if type_ == "BIGINT":
-        return f"shiftright({value}, 32)", f"{value} & 4294967295"
-    high = f"CAST(floor({value} / {_SPLIT}BD) AS DECIMAL(20, 0))"
-    return high, f"CAST({value} - {high} * {_SPLIT}BD AS DECIMAL(20, 0))"
-
-
-def of_halves(high: str, low: str, type_: str) -> str:
-    """Return the SQL of the sum of which the halves are sums, null where it does not fit."""
-    if type_ == "BIGINT":
-        return f"try_cast(CAST({high} AS DECIMAL(38, 0)) * 4294967296 + ({low}) AS BIGINT)"
-    return f"try_add(try_multiply(CAST({high} AS DECIMAL(38, 0)), {_SPLIT}BD), {low})"

@@ -1,8 +1,6 @@
 """What the statements of `sql/training` list: a view's terms at the edges of a spine's rows.
 
-    terms that add up     running sums per key; over a window: the sum up to its end less the one
-                          up to its start. A `piece` is what is added up, so that no running sum
-                          is too long for its type
+    terms that add up     running sums (see `training.running_sums`)
     the others            merged from the bucket rows of the window: whole hours, added up first,
                           and minutes at its two ends
 
@@ -12,11 +10,9 @@ Times are seconds since 1970 here: `edge` is the end of the windows of a row of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tidemill.features import FeatureView
-from tidemill.features.aggregates import exact_sums
-from tidemill.features.columns import Column, Partial, Term
+from tidemill.features.columns import Column, Term
 from tidemill.features.windows import Window
 from tidemill.lake.statements.window_rows import whole_seconds
 
@@ -37,7 +33,9 @@ def _used(column: Column) -> Iterator[Term]:
 
 def adds_up(term: Term) -> bool:
     """Return whether the term is a difference of two running sums."""
-    return term.partial.additive and term.partial.part.empty == "0"
+    partial = term.partial
+    counted = partial.type == "BIGINT" or partial.type.startswith("DECIMAL")
+    return partial.additive and counted and partial.part.empty == "0"
 
 
 def name_of(term: Term) -> str:
@@ -45,47 +43,15 @@ def name_of(term: Term) -> str:
     return f"__{term.name}"
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """The running sums of a partial: its pieces by name, and what makes its sum of theirs."""
-
-    partial: Partial
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether it is added up in two halves, of which no running sum overflows."""
-        return bool(self.partial.part.adds) and self.partial.type in exact_sums.HALVED
-
-    @property
-    def pieces(self) -> dict[str, str]:
-        """What a bucket row adds, by the name of the running sum."""
-        name = self.partial.name
-        if not self._is_whole:
-            return {f"__{name}": name}
-        high, low = exact_sums.halves(name, self.partial.type)
-        return {f"__{name}_high": high, f"__{name}_low": low}
-
-    def over(self, window: Window) -> str:
-        """Return the SQL of the sum over a window, 0 where it holds nothing."""
-        start, end = whole_seconds(window.reach), whole_seconds(window.offset)
-        sums = [
-            f"coalesce({piece}_{end}, 0) - coalesce({piece}_{start}, 0)" for piece in self.pieces
-        ]
-        if not self._is_whole:
-            return f"({sums[0]})"
-        high, low = sums
-        return exact_sums.of_halves(high, low, self.partial.type)
-
-
 def lists(view: FeatureView) -> dict[str, str]:
     """Return the lists that the statements of `sql/training` name."""
     terms = needed(view)
-    additive = [term for term in terms if adds_up(term)]
+    added = list(dict.fromkeys(term.partial.name for term in terms if adds_up(term)))
     others = [term for term in terms if not adds_up(term)]
     merged = list(dict.fromkeys(term.partial for term in others))
     return {
-        "depths": ", ".join(map(str, _depths(additive) or [0])),
-        **_prefix_lists(additive),
+        "added_partials": _comma(added or [f"{_NOTHING} AS __nothing"]),
+        "nothing_added": _comma(f"NULL AS {name}" for name in added or ["__nothing"]),
         "edge_hours_of_spine": ", ".join(
             f"(__edge - {depth}) DIV 3600" for depth in _depths(others) or [0]
         ),
@@ -107,29 +73,6 @@ def lists(view: FeatureView) -> dict[str, str]:
             f"ELSE CAST({c.empty} AS {c.type}) END AS {c.name}"
             for c in view.shown
         ),
-    }
-
-
-def _prefix_lists(additive: list[Term]) -> dict[str, str]:
-    sums = {term.partial: _Sums(term.partial) for term in additive}
-    pieces = {n: sql for one in sums.values() for n, sql in one.pieces.items()}
-    pieces = pieces or {"__nothing": _NOTHING}
-    at = [
-        (piece, depth)
-        for partial, one in sums.items()
-        for piece in one.pieces
-        for depth in _depths(term for term in additive if term.partial == partial)
-    ] or [("__nothing", 0)]
-    values = [f"{sums[t.partial].over(t.window)} AS {name_of(t)}" for t in additive]
-    return {
-        "pieces": _comma(f"{sql} AS {name}" for name, sql in pieces.items()),
-        "no_pieces": _comma(f"NULL AS {name}" for name in pieces),
-        "running_pieces": _comma(f"sum({name}) OVER up_to AS {name}" for name in pieces),
-        "pieces_at_depths": _comma(
-            f"max(CASE WHEN __depth = {depth} THEN {piece} END) AS {piece}_{depth}"
-            for piece, depth in at
-        ),
-        "prefix_terms": _comma(values or ["__nothing_0 AS __nothing"]),
     }
 
 
