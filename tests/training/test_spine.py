@@ -13,6 +13,7 @@ from command_line import call
 from lakes import at
 from runs import Small
 from tidemill import Lake, open_lake
+from tidemill.cli.commands.training import _lines
 from tidemill.errors import UsageError
 
 COLUMNS = "profile_id STRING, gti STRING, timestamp TIMESTAMP, label INT"
@@ -142,3 +143,13 @@ def test_a_file_that_cannot_be_read_or_written_is_named(small: Small, tmp_path: 
     lines = tmp_path / "broken.jsonl"
     lines.write_text(json.dumps({"profile_id": "p1"}) + "\n{")
     assert error(lines, tmp_path / "set.csv")["where"] == str(lines)
+
+
+def test_the_command_says_what_it_wrote() -> None:
+    known = {"first": "2026-11-20T10:00:00Z", "last": "2026-11-21T10:00:00Z"}
+    views = [{"view": "plays", "outside": 3, **known}]
+    facts = {"output": "set.csv", "rows": 1200, "columns": ["a", "b"], "views": views}
+    assert _lines(facts) == [
+        "wrote set.csv: 1,200 rows, 2 columns",
+        "  plays: answered from 2026-11-20T10:00:00Z to 2026-11-21T10:00:00Z; 3 rows outside, null",
+    ]

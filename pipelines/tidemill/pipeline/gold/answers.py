@@ -14,7 +14,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -27,6 +26,12 @@ from tidemill.lake.statements import statement
 
 log = logging.getLogger(__name__)
 
+# What a feed says of which files, versions or columns are gone; any other error is one.
+_GONE = (
+    *("FILE_NOT_EXIST", "FILE_NOT_FOUND", "FileNotFoundException", "PathNotFound"),
+    *("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_DATA", "DELTA_VERSION_NOT_FOUND"),
+    *("DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG"),
+)
 NOTHING = -1  # the version of gold up to which an empty history tells
 
 
@@ -102,10 +107,10 @@ def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | No
         # A file that VACUUM has deleted is missed only by who reads a column of it.
         feed.agg(F.bit_xor(F.xxhash64("updated_at", "_commit_version"))).collect()
     except Exception as error:  # Spark 4.2 leaves a missing file as py4j has it
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if not isinstance(error, PySparkException) and "FileNotFound" not in str(error):
+        if not any(word in str(error) for word in _GONE):
             raise
-        log.info("%s: the changes after version %d cannot be read: %s", name, after, text)
+        reason = str(error).splitlines()[0]
+        log.info("%s: the changes after version %d cannot be read: %s", name, after, reason)
         return None
     return feed
 
