@@ -48,8 +48,9 @@ def sums(batches: Iterable[pa.RecordBatch], wanted: Sequence[WindowSum]) -> Iter
     """
     import numpy as np
 
-    rows = pa.Table.from_batches(list(batches)) if (batches := list(batches)) else None
-    if rows is None or not rows.num_rows:
+    received = list(batches)
+    rows = pa.Table.from_batches(received) if received else pa.table({})
+    if not rows.num_rows:
         return
     is_edge = rows["__is_edge"].to_numpy().astype(bool)
     if not is_edge.any():

@@ -98,7 +98,10 @@ def _as_key(given: DataFrame, key: str, type_: str) -> Column:
         # 7, 7.0 and 07 may be one key or three: only who made the spine can tell.
         message = f"key {key} is {found.simpleString()}, in the view a string"
         raise UsageError(message, where=WHERE, expected=f"CAST({key} AS STRING) as the events' is")
-    return F.expr(f"try_cast(`{key}` AS {type_})")
+    typed = f"try_cast(`{key}` AS {type_})"
+    if isinstance(found, StringType):
+        return F.expr(typed)
+    return F.expr(f"CASE WHEN {typed} = `{key}` THEN {typed} END")  # 7.5 is no BIGINT
 
 
 def _as_time(given: DataFrame, time: str) -> Column:
