@@ -28,6 +28,7 @@ PLOTS = {
     "03_late_data": ["03_buckets", "03_gold"],
     "04_time_travel": ["04_versions"],
     "05_cost": ["05_rows", "05_seconds", "05_written"],
+    "06_train_a_model": ["06_expected"],
 }
 
 pytestmark = pytest.mark.notebook

@@ -88,7 +88,8 @@ def _parameter(name: str, text: str) -> Any:
     """The value of a parameter; KeyError for a name that no statement has."""
     if name.startswith("key_") or name in ("reason", "prefix", "record_id"):
         return text
-    times = dict.fromkeys(("as_of", "as_of_before", "low", "high", "before", "since"), _time)
+    named = ("as_of", "as_of_before", "low", "high", "before", "since", "first", "end", "start")
+    times = dict.fromkeys(named, _time)
     flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
     numbers = dict.fromkeys(("batch", "batch_before", "hours", "sample", "prefix_length"), int)
     others = {
@@ -103,7 +104,12 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
-FEED = {"_commit_version": "BIGINT"}
+FEED = {"_commit_version": "BIGINT", "_change_type": "STRING"}
+OF_SPINES = {
+    **dict.fromkeys(("__edge", "__answered", "__commit", "__key"), "BIGINT"),
+    **dict.fromkeys(("__amount_sum_1h", "__amount_max_1h"), "BIGINT"),
+    "__in_range": "BOOLEAN",
+}
 READERS = {
     "STRING": str,
     "INT": int,
@@ -124,10 +130,16 @@ def types_of(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
     made, of_all = view_tables(view), tables.of(load("engagement"))
     tables_ = ("bronze", "quarantine", "events", "replays", "batches", "profiles")
-    declared = (made.buckets, made.hours, made.gold, *(getattr(of_all, n) for n in tables_))
+    declared = (
+        made.buckets,
+        made.hours,
+        made.gold,
+        made.history,
+        *(getattr(of_all, n) for n in tables_),
+    )
     events = {name: type_.upper() for name, type_ in view.event_schema.items()}
     columns = {column.name: column.type for table in declared for column in table.columns}
-    others = {"__action": "STRING", "replayed": "BOOLEAN", **FEED}
+    others = {"__action": "STRING", "replayed": "BOOLEAN", **FEED, **OF_SPINES}
     return {**columns, **events, **others}
 
 

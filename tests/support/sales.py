@@ -5,6 +5,7 @@ Shares no code with the package but the declaration.
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections import Counter
@@ -29,6 +30,7 @@ from tidemill.features import (
     bloom,
     bool_and,
     bool_or,
+    contains,
     count,
     cuckoo,
     distinct,
@@ -55,6 +57,7 @@ from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.steps import feature_step
 
+MERCHANTS = [f"m{i}" for i in range(12)]
 SCHEMA = {
     "card": "string",
     "kind": "string",
@@ -320,3 +323,21 @@ def draw(random_: random.Random, start: datetime, minutes: int, number: int) -> 
         )
         for _ in range(number)
     ]
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether a value of gold is the brute force's: floats to their last digits, filters by what
+    they contain, frequent items by their counts."""
+    if isinstance(wanted, Counter):
+        return {item["item"]: item["count"] for item in found} == dict(wanted)
+    if isinstance(wanted, set):
+        return wanted <= {m for m in MERCHANTS if contains(found, m)}
+    if isinstance(wanted, float):
+        return found is not None and math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9)
+    if isinstance(wanted, datetime):
+        return found is not None and found.astimezone(wanted.tzinfo) == wanted
+    return type(found) is type(wanted) and found == wanted
+
+
+def nothing(windows: dict[str, timedelta]) -> dict[str, Any]:
+    return {f"{name}_{window}": fold([]) for _, name, fold in CASES for window in windows}

@@ -8,19 +8,20 @@ Each call sees the lake as it stands then. Times come in UTC, and go in with a z
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.api import reads, writes
+from tidemill.api import point_in_time, reads, writes
 from tidemill.api.holding import Access, ignore
 from tidemill.api.moments import Moment
 from tidemill.api.reads import Facts
 from tidemill.api.refused_records import Quarantine
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
+from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.monitoring.prometheus import check_port
 from tidemill.operations.maintenance import Done
@@ -30,6 +31,7 @@ from tidemill.pipeline.observer import Tell as OnBatch
 from tidemill.query import describe, gold_history, questions
 from tidemill.query.engines import folder_tables
 from tidemill.query.gold_history import GoldVersion, Status
+from tidemill.training.past_answers import Key
 
 if TYPE_CHECKING:
     import duckdb
@@ -119,10 +121,77 @@ class Lake:
         """Return how far the view's gold table is, by its own ledger."""
         return gold_history.status(*reads.of_view(self._access, view), self.clock)
 
-    def history(self, view: str) -> list[GoldVersion]:
-        """Return the versions of gold that refreshes committed, newest first, as far as the log
-        reaches."""
-        return gold_history.versions(*reads.of_view(self._access, view))
+    @overload
+    def history(self, view: str) -> list[GoldVersion]: ...
+    @overload
+    def history(self, view: str, keys: Iterable[Key], start: Moment, end: Moment) -> DataFrame: ...
+    def history(
+        self,
+        view: str,
+        keys: Iterable[Key] | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+    ) -> list[GoldVersion] | DataFrame:
+        """Return what gold answered for some keys in [start, end), a row for each change; without
+        keys the versions of gold that refreshes committed, newest first, as far as the log reaches.
+
+        A key is a mapping, or its values in the view's order. The rows have keys, `valid_from`,
+        `valid_to`, as_of, version and features. LakeError for a start before what is kept.
+        """
+        if keys is None:
+            return gold_history.versions(*reads.of_view(self._access, view))
+        if start is None or end is None:
+            expected = "history(view, keys, start, end)"
+            raise UsageError("has no span of time", where="history", expected=expected)
+        return point_in_time.history(self._access, view, keys, start, end)
+
+    def snapshot(self, view: str, at: Moment) -> DataFrame:
+        """Return what the view's gold answered at a time, for every key that it had a row of.
+
+        From the view's history, which reaches further back than the files that `features` reads.
+        LakeError for a time before what is kept, with the first that is.
+        """
+        return point_in_time.snapshot(self._access, view, at)
+
+    def training_set(
+        self,
+        spine: Any,
+        views: str | Sequence[str] = (),
+        *,
+        mode: str = "event",
+        time: str = "timestamp",
+        outside: str = "error",
+        duplicates: str = "error",
+    ) -> DataFrame:
+        """Return a spine's rows, each with the features of its keys at its time, by default of all
+        views of the pipeline.
+
+        The spine has the views' keys, a `time` and any other columns: a DataFrame of Spark or
+        pandas, or a file. `mode="event"` is what was true then, by all that is known now: windows
+        end at the last end of a bucket at or before the time. `mode="served"` is what gold answered
+        then. Rows of times that cannot be answered are an error, or with `outside="null"` named in
+        a column `outside_history`; so are rows of the same keys and time, unless
+        `duplicates="keep"`.
+        """
+        words = (mode, time, outside, duplicates)
+        return point_in_time.made(self._access, spine, views, *words)[0].rows
+
+    def write_training_set(
+        self,
+        spine: Any,
+        output: str | Path,
+        views: str | Sequence[str] = (),
+        *,
+        mode: str = "event",
+        time: str = "timestamp",
+        outside: str = "error",
+        duplicates: str = "error",
+        on_step: Callable[[str], None] = ignore,
+    ) -> Facts:
+        """Write what `training_set` returns to a file, CSV, JSON lines or Parquet by its suffix;
+        return its columns, its number of rows and the times that each view could answer."""
+        words = (mode, time, outside, duplicates)
+        return point_in_time.written(self._access, spine, Path(output), views, *words, on_step)
 
     def features(self, view: str, at: Moment | None = None) -> DataFrame:
         """Return the view's gold table, as it is or as it was as of a time.

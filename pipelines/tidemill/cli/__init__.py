@@ -21,6 +21,7 @@ from tidemill.cli.commands import (
     pipeline,
     quality,
     query,
+    training,
 )
 
 app = typer.Typer(
@@ -31,7 +32,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for kind in (pipeline, lake, query, quality, monitoring, online, operations, databricks):
+for kind in (
+    pipeline,
+    lake,
+    query,
+    training,
+    quality,
+    monitoring,
+    online,
+    operations,
+    databricks,
+):
     app.add_typer(kind.commands)
 
 

@@ -38,6 +38,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
 LEAST_LOG = timedelta(hours=1)  # a reader may have begun with an older version
 Mode = Literal["recompute", "incremental", "auto"]
+ServedHistory = Literal["maintenance", "refresh"]
 ENGINES = ("buckets", "stateful")
 
 
@@ -99,6 +100,8 @@ class PipelineDefinition(Declared):
     `feature` reads at most so many files of its table, and ends with the file that brings it to
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
+    `served_history` keeps what gold answered, beyond the `retention` of its files: a
+    table that maintenance, or each refresh, feeds.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. With `publish` an
     online store follows gold.
@@ -118,6 +121,7 @@ class PipelineDefinition(Declared):
     history: Duration = "400d"
     maintenance: Maintenance | None = Maintenance()
     publish: Publishing | None = None
+    served_history: ServedHistory | None = None
     quality: Quality = Field(default_factory=Rules)
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import sales
 from lakes import NOW, at
-from sales import CASES, Sales
+from sales import CASES, Sales, nothing, same
 from tidemill.config.settings import Clock, Place
-from tidemill.features import FeatureView, contains, count
+from tidemill.features import FeatureView, count
 from tidemill.features.aggregates import SHIPPED
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
@@ -25,26 +22,11 @@ from tidemill.pipeline.steps import feature_step
 
 WINDOWS = {"3h": timedelta(hours=3), "10m": timedelta(minutes=10)}
 FEATURES = [feature.over(*WINDOWS) for feature, _, _ in CASES]
-MERCHANTS = [f"m{i}" for i in range(12)]
 
 
 def test_every_shipped_aggregate_has_a_case() -> None:
     named = {feature.aggregate for feature, _, _ in CASES}
     assert named == {*SHIPPED, "ratio"}
-
-
-def same(found: Any, wanted: Any) -> bool:
-    """Whether a value of gold is the brute force's: floats to their last digits, filters by what
-    they contain, frequent items by their counts."""
-    if isinstance(wanted, Counter):
-        return {item["item"]: item["count"] for item in found} == dict(wanted)
-    if isinstance(wanted, set):
-        return wanted <= {m for m in MERCHANTS if contains(found, m)}
-    if isinstance(wanted, float):
-        return found is not None and math.isclose(found, wanted, rel_tol=1e-9, abs_tol=1e-9)
-    if isinstance(wanted, datetime):
-        return found is not None and found.astimezone(wanted.tzinfo) == wanted
-    return type(found) is type(wanted) and found == wanted
 
 
 def check(lake: Sales, events: list[sales.Sale], windows: dict[str, timedelta]) -> None:
@@ -59,10 +41,6 @@ def check(lake: Sales, events: list[sales.Sale], windows: dict[str, timedelta]) 
         }
         assert not wrong, f"{card} at {lake.as_of()}: {wrong}"
     assert set(wanted) <= set(rows)
-
-
-def nothing(windows: dict[str, timedelta]) -> dict[str, Any]:
-    return {f"{name}_{window}": fold([]) for _, name, fold in CASES for window in windows}
 
 
 def test_all_aggregates_are_what_brute_force_says(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tidemill.features import FeatureView, attempts
 from tidemill.features.expressions import fallible
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.windows import HOUR
-from tidemill.lake.statements import window_rows
+from tidemill.lake.statements import spine_terms, window_rows
 from tidemill.lake.statements.gold_values import (
     difference,
     differs,
@@ -105,7 +105,10 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
             f",\n    {fallible.or_null(one.sql, view.event_time)} AS {one.name}"
             for one in attempts.selected(view)
         ),
+        **spine_terms.lists(view),
         "keys": _comma(keys),
+        "key_names": ", ".join(keys),
+        "bucket_is_of_edge": _and(f"known.{k} = edges.{k}" for k in keys),
         "keys_known": _and(f"{k} IS NOT NULL" for k in keys),
         "key_match": _and(f"changed.{k} = gold.{k}" for k in keys),
         "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),

@@ -5,6 +5,7 @@
 <dimension>_bronze, _quarantine, _dimension ... for each dimension
 tidemill_batches                            ... one for all pipelines of a lake
 <view>_hours                                made by the first maintenance
+<view>_history                              made by the first answers that it keeps (served_history)
 <pipeline>_replays                          made by the first replay of refused records
 tidemill_quality                            made by the gate's first run; one for all pipelines
 tidemill_profiles                           made by the first run with --profile; one for all
@@ -102,7 +103,13 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
             *per_view,
             BATCHES,
         ),
-        optional=(*(view.hours for view in views.values()), replays, QUALITY, PROFILES),
+        optional=(
+            *(view.hours for view in views.values()),
+            *(view.history for view in views.values()),
+            replays,
+            QUALITY,
+            PROFILES,
+        ),
     )
 
 

@@ -20,18 +20,20 @@ class ViewTables:
 
     buckets: append only, one partial column per aggregate; hours: the same added up by the hour,
     which maintenance makes of them, append only; arrivals: what the stateful engine reads as a
-    stream, all that is new to its state; gold: one row per keys.
+    stream, all that is new to its state; gold: one row per keys; history: what gold answered and
+    from when on, append only, where the pipeline keeps it.
     """
 
     buckets: Table
     hours: Table
     arrivals: Table
     gold: Table
+    history: Table
 
 
 def view_tables(view: FeatureView) -> ViewTables:
     """Return the tables of a view."""
-    return ViewTables(_buckets(view), _hours(view), _arrivals(view), _gold(view))
+    return ViewTables(_buckets(view), _hours(view), _arrivals(view), _gold(view), _history(view))
 
 
 def _buckets(view: FeatureView) -> Table:
@@ -127,6 +129,28 @@ def _gold(view: FeatureView) -> Table:
         },
         primary_key=tuple(view.keys),
         sorted_by="updated_at",
+    )
+
+
+def _history(view: FeatureView) -> Table:
+    keys = (replace(key, nullable=True) for key in _keys(view))
+    return Table(
+        f"{view.name}_history",
+        "What gold answered, append only: a row per changed keys and version, and one per version",
+        (
+            *keys,
+            Column("kind", "STRING", "row; gone = no row any more; version = without keys", False),
+            Column("begins", "BOOLEAN", "version: what was answered before is not known", False),
+            Column("version", "BIGINT", "gold's version that answers so", False),
+            Column("as_of", "TIMESTAMP", "the end of that version's windows", False),
+            Column("served_at", "TIMESTAMP", "when gold took that version", False),
+            *(Column(c.name, c.type, f"{c.what}, in {c.window.bounds()}") for c in view.shown),
+            Column("served_day", "DATE", "the day of served_at", False),
+        ),
+        ("served_day",),
+        ("version", "as_of", "served_at"),
+        LEDGER_RETENTION,
+        generational=False,
     )
 
 

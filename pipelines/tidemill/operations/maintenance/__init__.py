@@ -1,6 +1,7 @@
 """Maintenance: keeps a lake small and quick, and changes no feature.
 
     hours      adds up, by the hour, the minute buckets that came since            <view>_hours
+    history    keeps what gold answered, where the pipeline says so            <view>_history
     expire     removes buckets and hours older than the pipeline's history,
                and arrivals that the state has read                                buckets ...
     empty      removes rows that have been empty for longer than keep_empty        gold

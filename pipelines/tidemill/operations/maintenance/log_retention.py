@@ -4,6 +4,7 @@
     a query             the version from which it reads its table on
     a ledger            the newest of each table, and the versions of buckets that ledgers name
     tidemill_batches    the commits that it does not tell of yet
+    a view's history    the versions of gold that it does not tell of yet
 
 Delta lists the whole of `_delta_log` several times in each commit, so a tick takes longer with each
 file that lies in it. Its own cleaning knows an age alone, not who reads: it is off where this does
@@ -37,6 +38,7 @@ from tidemill.lake.schema import expired_before
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance.step import Step, many
 from tidemill.pipeline import batch_log
+from tidemill.pipeline.gold import history_feed
 from tidemill.pipeline.silver import hour_buckets
 
 log = logging.getLogger(__name__)
@@ -155,6 +157,8 @@ def _needs(
     for view in pipeline.views:
         if table.name == lake.tables.of(view).buckets.name:
             yield from _of_buckets(lake, view, recorded)
+        if pipeline.served_history and table.name == lake.tables.of(view).gold.name:
+            yield Need(max(history_feed.fed(lake, view), 0), "its history tells no further")
 
 
 def _recent(folder: Path, names: list[str], kept: timedelta) -> Need:

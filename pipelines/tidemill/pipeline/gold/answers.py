@@ -1,0 +1,144 @@
+"""What gold answered, version by version, from its change data feed.
+
+    commits of gold    v3 refresh   v4 OPTIMIZE   v5 earlier   v6 refresh
+    answered           v3                                      v6: the changes of v4, v5 and v6
+
+An answer is a version that a refresh, or maintenance, committed with a ledger. The changes of other
+commits count from the next answer on, and so do those of a refresh to an earlier as_of, which is
+not what is served. Changes behind the newest answer wait for the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.features import FeatureView
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
+from tidemill.lake.commits.ledger import RECENT, Commit
+from tidemill.lake.parameters import ask, literal
+from tidemill.lake.statements import statement
+
+log = logging.getLogger(__name__)
+
+# What a feed says of which files, versions or columns are gone; any other error is one.
+_GONE = (
+    *("FILE_NOT_EXIST", "FILE_NOT_FOUND", "FileNotFoundException", "PathNotFound"),
+    *("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_DATA", "DELTA_VERSION_NOT_FOUND"),
+    *("DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG"),
+)
+NOTHING = -1  # the version of gold up to which an empty history tells
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The history's rows of gold's versions after one, up to `version`; `begins` where they start
+    with the whole of gold, as what came before cannot be read any more."""
+
+    rows: DataFrame
+    version: int
+    begins: bool
+
+
+def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
+    """Return what gold answered after a version, None where it answered nothing since.
+
+    The change data feed is read where gold's log and files still reach back so far; else the newest
+    answer as a whole.
+    """
+    commits = _commits_after(lake, view, after)
+    answered = [commit for commit in commits if _is_answer(commit)]
+    if not answered:
+        return None
+    newest = answered[-1]
+    if commits[0].version <= after + 1 and (feed := _feed(lake, view, after, newest.version)):
+        mapped = list(_mapped(commits, begins=after == NOTHING))
+        return Answers(_rows(lake, view, feed, mapped), newest.version, after == NOTHING)
+    log.warning("%s begins anew: gold's changes after version %d are gone", view.name, after)
+    whole = lake.spark.read.option("versionAsOf", newest.version).table(_gold(lake, view))
+    changes = whole.withColumns(
+        {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
+    )
+    mapped = list(_mapped([newest], begins=True))
+    return Answers(_rows(lake, view, changes, mapped), newest.version, True)
+
+
+def _gold(lake: Lake, view: FeatureView) -> str:
+    return lake.tables.of(view).gold.name
+
+
+def _is_answer(commit: Commit) -> bool:
+    fields = commit.ledger or {}
+    return bool(fields.get("as_of")) and not fields.get("earlier")
+
+
+def _commits_after(lake: Lake, view: FeatureView, after: int) -> list[Commit]:
+    """Return gold's commits after a version, the oldest first, as far as the log has them."""
+    recent = lake.commits(_gold(lake, view))
+    missing = recent[-1].version - after - 1
+    if missing > 0:
+        recent = lake.commits(_gold(lake, view), RECENT + missing)
+    return [commit for commit in reversed(recent) if commit.version > after]
+
+
+def _mapped(commits: Sequence[Commit], begins: bool) -> Iterator[tuple[int, Commit, bool]]:
+    """Yield each commit's version with the answer that its changes count from; the first answer
+    begins the history where `begins`."""
+    waiting: list[int] = []
+    for commit in commits:
+        waiting.append(commit.version)
+        if _is_answer(commit):
+            for version in waiting:
+                yield version, commit, begins
+            waiting, begins = [], False
+
+
+def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | None:
+    """Return gold's changes after a version up to another, None where they cannot be read."""
+    name = _gold(lake, view)
+    reader = lake.spark.read.option("readChangeFeed", "true").option("startingVersion", after + 1)
+    try:
+        feed = reader.option("endingVersion", end).table(name)
+        # A file that VACUUM has deleted is missed only by who reads a column of it.
+        feed.agg(F.bit_xor(F.xxhash64("updated_at", "_commit_version"))).collect()
+    except Exception as error:  # Spark 4.2 leaves a missing file as py4j has it
+        if not any(word in str(error) for word in _GONE):
+            raise
+        reason = str(error).splitlines()[0]
+        log.info("%s: the changes after version %d cannot be read: %s", name, after, reason)
+        return None
+    return feed
+
+
+def _rows(
+    lake: Lake, view: FeatureView, changes: DataFrame, mapped: Sequence[tuple[int, Commit, bool]]
+) -> DataFrame:
+    absent = {c.name: F.lit(None).cast(c.type) for c in view.shown if c.name not in changes.columns}
+    frames = {
+        f"{view.name}_gold_changes": changes.withColumns(absent),
+        f"{view.name}_answers": F.broadcast(_answers(lake, mapped)),
+    }
+    return ask(lake.spark, statement("history_rows", view), {}, frames)
+
+
+def _answers(lake: Lake, mapped: Sequence[tuple[int, Commit, bool]]) -> DataFrame:
+    """Return which answer each commit's changes count from, times as literals: they have a zone."""
+    rows = [
+        (
+            version,
+            answer.version,
+            begins,
+            literal(ledger.instant((answer.ledger or {})["as_of"])).split("'")[1],
+            literal(answer.at).split("'")[1],
+        )
+        for version, answer, begins in mapped
+    ]
+    texts = "__commit BIGINT, version BIGINT, begins BOOLEAN, as_of STRING, served_at STRING"
+    frame = lake.spark.createDataFrame(rows, texts)
+    timed = {name: F.col(name).cast("timestamp") for name in ("as_of", "served_at")}
+    return frame.withColumns(timed)

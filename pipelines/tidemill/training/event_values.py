@@ -1,0 +1,108 @@
+"""The features of keys at edges from the buckets: what was true then, by all that is known now.
+
+    edges ──┬─ running_sums  terms that add up       ──┐
+            └─ range_terms   the others, by ranges   ──┴─ event_values ──► features
+
+A value is the one that a refresh to that edge would give. Buckets are read at one version, of the
+edges' keys alone and of the hours that their windows reach.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.features import FeatureView
+from tidemill.features.columns import Term
+from tidemill.lake.catalog import Lake
+from tidemill.lake.parameters import ask
+from tidemill.lake.statements import spine_terms, statement
+from tidemill.pipeline.silver import minute_buckets
+from tidemill.training import running_sums
+from tidemill.training.running_sums import WindowSum
+
+SECOND = timedelta(seconds=1)
+_FEW_KEYS = 200_000  # so many go to every task; more are joined by a shuffle
+_BIN_ROWS, _MOST_BINS = 1_000_000, 2_000  # bucket rows of a part of the keys; parts
+
+
+def values(
+    lake: Lake, view: FeatureView, edges: DataFrame, first: datetime, last: datetime, keys: int
+) -> DataFrame:
+    """Return the view's features at each of the edges, `{keys, __edge, features}`.
+
+    `edges` are distinct, `__edge` in microseconds since 1970, from `first` to `last`; about so many
+    different `keys` are in them.
+    """
+    in_seconds = edges.withColumn("__edge", F.expr("__edge DIV 1000000"))
+    rows = _bucket_rows(lake, view, edges, first, last, keys)
+    frames = {f"{view.name}_spine_edges": in_seconds, f"{view.name}_spine_buckets": rows}
+    terms = spine_terms.needed(view)
+    added = [term for term in terms if spine_terms.adds_up(term)]
+    # Of every edge there are sums, so without other terms the edges need not be joined.
+    of_terms = _sums(lake, view, frames, added, keys) if added else in_seconds
+    if len(added) < len(terms):
+        found = ask(lake.spark, statement("range_terms", view), {}, frames)
+        of_terms = of_terms.join(found, [*view.keys, "__edge"], "left")
+    text = statement("event_values", view)
+    found = ask(lake.spark, text, {}, {f"{view.name}_edge_terms": of_terms})
+    return found.withColumn("__edge", F.expr("__edge * 1000000"))
+
+
+def _sums(
+    lake: Lake,
+    view: FeatureView,
+    frames: Mapping[str, DataFrame],
+    terms: Sequence[Term],
+    keys: int,
+) -> DataFrame:
+    """Return the terms that add up at each edge; of some keys at a time, as many as their rows."""
+    edges = f"{view.name}_spine_edges"
+    numbered = ask(lake.spark, statement("spine_keys", view), {}, {edges: frames[edges]})
+    numbered = F.broadcast(numbered) if keys <= _FEW_KEYS else numbered
+    named = {**frames, f"{view.name}_spine_keys": numbered}
+    rows = ask(lake.spark, statement("running_rows", view), {}, named)
+    wanted = [_sum(term) for term in terms]
+    schema = ", ".join(
+        ["__key BIGINT, __moment BIGINT", *(f"{one.name} {one.type}" for one in wanted)]
+    )
+    placed = rows.repartition(_bins(lake, view), "__key")
+    found = placed.mapInArrow(partial(running_sums.sums, wanted=wanted), schema)
+    return found.join(numbered, "__key").withColumnRenamed("__moment", "__edge").drop("__key")
+
+
+def _sum(term: Term) -> WindowSum:
+    """Return the sum that a term is."""
+    window = term.window
+    start, end = window.reach // SECOND, window.offset // SECOND
+    digits = re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", term.partial.type)
+    of_decimal = (int(digits[1]), int(digits[2])) if digits else (None, 0)
+    return WindowSum(spine_terms.name_of(term), term.partial.name, start, end, *of_decimal)
+
+
+def _bins(lake: Lake, view: FeatureView) -> int:
+    """Return into how many parts the keys go, so that a part's rows fit the memory of a task."""
+    rows = lake.rows(lake.tables.of(view).buckets.name)
+    least = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(least, min(rows // _BIN_ROWS, _MOST_BINS))
+
+
+def _bucket_rows(
+    lake: Lake, view: FeatureView, edges: DataFrame, first: datetime, last: datetime, keys: int
+) -> DataFrame:
+    """Return the bucket rows that a window may hold, at the table's newest version."""
+    bucketed, name = minute_buckets.bucketed(lake, view), lake.tables.of(view).buckets.name
+    version = bucketed.commits[0].version
+    known = lake.spark.read.option("versionAsOf", version).table(name)
+    of_spine = edges.select(*view.keys).distinct()
+    frames = {
+        f"{view.name}_known_buckets": known,
+        f"{view.name}_spine_edges": F.broadcast(of_spine) if keys <= _FEW_KEYS else of_spine,
+    }
+    args = {"first": first - view.horizon, "end": last, "batch": bucketed.batch}
+    return ask(lake.spark, statement("spine_buckets", view), args, frames)
