@@ -1,0 +1,103 @@
+"""What was really answered, for a later audit: one JSON line for each view of each request.
+
+    {"at": ..., "view": ..., "generation": ..., "gold_version": ..., "as_of": ...,
+     "features": [...], "rows": [{"key": {...}, "found": ..., "as_of": ..., "values": [...]}]}
+
+Off unless a file is named: it holds keys, so the file is readable by its owner alone. A thread
+writes; requests never wait for the disk. What does not fit into the queue is counted, not written.
+A file that is full is renamed to `<name>.1`, the one before it to `<name>.2` ...
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from tidemill.errors import UsageError
+
+log = logging.getLogger(__name__)
+WAITING = 10_000  # lines that may wait for the disk
+
+
+class ResponseLog:
+    """An append-only file of JSON lines, of at most `files` times `file_bytes`."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        file_bytes: int = 64 << 20,
+        files: int = 8,
+        on_dropped: Callable[[], None] = lambda: None,
+    ):
+        """Open the file; UsageError where it cannot be written."""
+        self._path, self._file_bytes, self._files = path, file_bytes, files
+        self._on_dropped = on_dropped
+        try:
+            self._file = self._opened()
+        except OSError as error:
+            raise UsageError(
+                f"cannot be written: {error.strerror}", where=str(path), expected="a file of yours"
+            ) from error
+        self._lines: queue.Queue[Any] = queue.Queue(WAITING)
+        self._thread = threading.Thread(target=self._write, name="response log", daemon=True)
+        self._thread.start()
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Have a line written soon."""
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._on_dropped()
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self._lines.put(None)
+        self._thread.join()
+        self._file.close()
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            try:
+                self._append(orjson.dumps(line, default=_text, option=_OPTIONS))
+                if self._lines.empty():
+                    self._file.flush()
+            except Exception as error:  # the disk is full: answers go on, and the loss is counted
+                log.error("the response log lost a line: %s", type(error).__name__)
+                self._on_dropped()
+
+    def _append(self, line: bytes) -> None:
+        if self._file.tell() and self._file.tell() + len(line) > self._file_bytes:
+            self._rotate()
+        self._file.write(line)
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for place in range(self._files - 1, 0, -1):
+            older = self._path.with_name(f"{self._path.name}.{place}")
+            newer = self._path.with_name(f"{self._path.name}.{place - 1}") if place > 1 else self._path
+            if newer.exists():
+                newer.replace(older)
+        if self._files == 1:
+            self._path.unlink()
+        self._file = self._opened()
+
+    def _opened(self) -> BinaryIO:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(descriptor, "ab")
+
+
+_OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
+
+def _text(value: Any) -> str:
+    from tidemill.query.json_values import text_of
+
+    return text_of(value)
