@@ -13,6 +13,7 @@ TidemillError                 base; never raised itself
     ├── LedgerError           a table's commits contradict what is about to be written
     ├── QueryError            a streaming query failed, or ended by itself
     ├── SourceError           what records come from does not answer, or refuses us
+    ├── StoreError            the online store does not answer, is full, or refuses us
     └── DiskFullError         the disk that holds the lake is full
 
 A message says what was found and what to do; `where` names the file, field or table; `expected`
@@ -115,6 +116,10 @@ class QueryError(RunError):
 
 class SourceError(RunError):
     """What records come from, or what describes them, does not answer, or refuses us."""
+
+
+class StoreError(RunError):
+    """The online store does not answer, is full, or refuses what is asked of it."""
 
 
 class DiskFullError(RunError):

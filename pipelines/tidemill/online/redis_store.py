@@ -1,0 +1,286 @@
+"""The Redis store: one string a row, `tidemill:VIEW:LAYOUT:{KEY}`, its bytes as in `packing`.
+
+The braces are a cluster's hash tag: rows of one key in all views lie on one node. A script compares
+heads in the server, so two publishers and a repeated batch cannot put an older row in a newer one's
+place. States are strings `tidemill:view:VIEW`, advanced by a script that compares them whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from tidemill.errors import SetupError, StoreError
+from tidemill.online import packing
+from tidemill.online.published_view import PublishedView
+from tidemill.online.store import Entry, Key, Row, read_row
+from tidemill.online.store_address import StoreAddress
+
+try:
+    import redis
+    import redis.asyncio
+    from redis.backoff import ExponentialBackoff
+    from redis.cluster import RedisCluster
+    from redis.exceptions import ConnectionError as NotConnected
+    from redis.exceptions import RedisError
+    from redis.retry import Retry
+except ImportError as error:  # pragma: no cover
+    raise SetupError(
+        "the package redis is missing", where="store", expected="pip install 'tidemill[redis]'"
+    ) from error
+
+STATES = "tidemill:view:"
+PIPELINED = 1_000  # rows of one round trip
+RETRIES = 3
+_SCANNED = 1_000
+# A row's head is an epoch of 4 bytes and a version of 8; Lua's numbers hold 53 bits of each.
+_NEWER = """
+local function head(row) return struct.unpack('>I4I8', row) end
+local standing = redis.call('GETRANGE', KEYS[1], 0, 11)
+if #standing == 12 then
+  local epoch, version = head(standing)
+  local new_epoch, new_version = head(ARGV[1])
+  if epoch > new_epoch or (epoch == new_epoch and version > new_version) then return 0 end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return 1
+"""
+_ADVANCE = """
+local standing = redis.call('GET', KEYS[1]) or ''
+if standing ~= ARGV[2] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1
+"""
+_SWEEP = """
+local standing = redis.call('GETRANGE', KEYS[1], 0, 3)
+if #standing == 4 and struct.unpack('>I4', standing) >= tonumber(ARGV[1]) then return 0 end
+return redis.call('DEL', KEYS[1])
+"""
+
+
+class RedisStore:
+    """A store in Redis or a cluster of it; see `OnlineStore`."""
+
+    def __init__(self, address: StoreAddress) -> None:
+        """Keep the address; clients connect at their first call."""
+        self.address = address
+        self._clients: dict[str, Any] = {}
+
+    def ping(self) -> None:
+        """Return when the server answers."""
+        with self._named():
+            self._client.ping()
+
+    def view(self, name: str) -> PublishedView | None:
+        """Return what the store says of a view."""
+        with self._named():
+            content = self._client.get(STATES + name)
+        return content and PublishedView.unpacked(content)
+
+    def views(self) -> list[PublishedView]:
+        """Return what the store says of all its views."""
+        with self._named():
+            names = sorted(self._client.scan_iter(f"{STATES}*", count=_SCANNED))
+            contents = [self._client.get(name) for name in names]
+        return [PublishedView.unpacked(content) for content in contents if content]
+
+    def read(self, view: PublishedView, keys: Sequence[Key]) -> list[Row | None]:
+        """Return the rows of these keys, by one MGET; of a cluster one for each node."""
+        names = _names(view, keys)
+        with self._named():
+            client = self._client
+            read = client.mget_nonatomic if self._is_cluster else client.mget
+            return [read_row(packed) for packed in read(names)]
+
+    async def view_async(self, name: str) -> PublishedView | None:
+        """Return what `view` does."""
+        with self._named():
+            content = await self._async_client.get(STATES + name)
+        return content and PublishedView.unpacked(content)
+
+    async def read_async(self, view: PublishedView, keys: Sequence[Key]) -> list[Row | None]:
+        """Return what `read` does."""
+        names = _names(view, keys)
+        with self._named():
+            client = self._async_client
+            read = client.mget_nonatomic if self._is_cluster else client.mget
+            return [read_row(packed) for packed in await read(names)]
+
+    def check_writable(self) -> None:
+        """Raise StoreError where Redis may evict rows when its memory is full."""
+        with self._named():
+            said = self._client.info("memory")
+        said = said if "maxmemory_policy" in said else next(iter(said.values()), {})
+        policy = said.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction" and not self.address.allow_eviction:
+            raise StoreError(
+                f"Redis throws keys away when it is full: maxmemory-policy is {policy}",
+                where=self._where,
+                expected="CONFIG SET maxmemory-policy noeviction, or `allow_eviction: true`",
+            )
+
+    def write(self, view: PublishedView, entries: Sequence[Entry]) -> int:
+        """Write rows in pipelines, each by the script that compares it with the one there."""
+        prefix, ttl, written = _prefix(view), view.ttl_seconds, 0
+        with self._named():
+            for start in range(0, len(entries), PIPELINED):
+                part = entries[start : start + PIPELINED]
+                rows = [(f"{prefix}{{{entry.key}}}", entry.packed, ttl) for entry in part]
+                written += sum(self._scripted(_NEWER, rows))
+        return written
+
+    def advance(self, state: PublishedView, seen: PublishedView | None) -> bool:
+        """Put the state in the place of `seen`."""
+        before = seen.packed() if seen else b""
+        with self._named():
+            rows = [(STATES + state.view, state.packed(), before)]
+            return bool(self._scripted(_ADVANCE, rows)[0])
+
+    def sweep(self, state: PublishedView) -> int:
+        """Remove rows of older epochs and other layouts: a look at every key of the view."""
+        swept, living = 0, _prefix(state).encode()
+        with self._named():
+            pattern = f"tidemill:{_escaped(state.view)}:*"
+            names: list[bytes] = []
+            for name in self._client.scan_iter(pattern, count=_SCANNED):
+                names.append(name)
+                if len(names) == PIPELINED:
+                    swept += self._swept(names, living, state.epoch)
+                    names = []
+            return swept + self._swept(names, living, state.epoch)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if client := self._clients.pop("sync", None):
+            client.close()
+
+    async def close_async(self) -> None:
+        """Close the event loop's connections."""
+        if client := self._clients.pop("async", None):
+            await client.aclose()
+
+    def _swept(self, names: Sequence[bytes], living: bytes, epoch: int) -> int:
+        never = 2**32 - 1  # above each epoch: what is of another layout goes
+        rows = [(name, epoch if name.startswith(living) else never) for name in names]
+        return sum(self._scripted(_SWEEP, rows)) if rows else 0
+
+    def _scripted(self, script: str, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+        """Return what a script says of each row, whose first field is the key, in one round trip.
+
+        A pipeline that dies half-way is begun again by the next publish: a script's second run of a
+        row changes nothing."""
+        named = script if self._is_cluster else self._digest(script)  # no EVALSHA in its pipeline
+        pipeline = self._client.pipeline(transaction=False)
+        call = pipeline.eval if self._is_cluster else pipeline.evalsha
+        for key, *arguments in rows:
+            call(named, 1, key, *arguments)
+        return [int(said) for said in pipeline.execute()]
+
+    def _digest(self, script: str) -> str:
+        """Return the digest of a script that the server has by now."""
+        if script not in self._clients:
+            self._clients[script] = self._client.script_load(script)
+        digest = self._clients[script]
+        if isinstance(digest, bytes):
+            digest = digest.decode()
+        known = self._client.script_exists(digest)
+        if not all(known if isinstance(known, list) else [known]):
+            self._client.script_load(script)  # restarted since
+        return str(digest)
+
+    @property
+    def _is_cluster(self) -> bool:
+        return "-cluster" in urlsplit(self.address.url).scheme
+
+    @property
+    def _where(self) -> str:
+        return self.address.url
+
+    @property
+    def _client(self) -> Any:
+        if "sync" not in self._clients:
+            kind = RedisCluster if self._is_cluster else redis.Redis
+            retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)
+            self._clients["sync"] = kind.from_url(self._url, retry=retry, **self._options())
+        return self._clients["sync"]
+
+    @property
+    def _async_client(self) -> Any:
+        if "async" not in self._clients:
+            kind = redis.asyncio.RedisCluster if self._is_cluster else redis.asyncio.Redis
+            self._clients["async"] = kind.from_url(self._url, **self._options())
+        return self._clients["async"]
+
+    @property
+    def _url(self) -> str:
+        return self.address.url.replace("-cluster", "", 1)
+
+    def _options(self) -> dict[str, Any]:
+        address = self.address
+        options = {
+            "username": _of_environment(address.username_env),
+            "password": _of_environment(address.password_env),
+            "socket_connect_timeout": address.connect_seconds,
+            "socket_timeout": address.answer_seconds,
+        }
+        if self._url.startswith("rediss:"):
+            options |= {"ssl_ca_certs": address.ca_file, "ssl_check_hostname": True}
+        return options
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the server in its errors, and what to do about the usual ones."""
+        try:
+            yield
+        except RedisError as error:
+            raise StoreError(_told(error), where=self._where, expected=_cure(error)) from error
+
+
+def _prefix(view: PublishedView) -> str:
+    return f"tidemill:{view.view}:{view.layout}:"
+
+
+def _names(view: PublishedView, keys: Sequence[Key]) -> list[str]:
+    prefix = _prefix(view)
+    return [f"{prefix}{{{packing.key_text(key)}}}" for key in keys]
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "*?[]\\" else letter for letter in text)
+
+
+def _of_environment(name: str | None) -> str | None:
+    if name is None:
+        return None
+    if name not in os.environ:
+        raise StoreError(
+            f"the environment variable {name} is not set",
+            where="store",
+            expected=f"{name} with the credential, where this runs and in Spark's workers",
+        )
+    return os.environ[name]
+
+
+def _told(error: RedisError) -> str:
+    first = (str(error) or type(error).__name__).splitlines()[0]
+    return f"Redis does not answer: {first}" if _is_absence(error) else f"Redis refuses: {first}"
+
+
+def _cure(error: RedisError) -> str:
+    text = str(error)
+    if "OOM" in text or "maxmemory" in text:
+        return "more `maxmemory`, or fewer views: Redis is full, and keeps what it has"
+    if any(word in text for word in ("NOAUTH", "WRONGPASS", "NOPERM", "invalid username")):
+        return "username_env and password_env of a user that may read, write and run scripts"
+    if _is_absence(error):
+        return "a server that runs, at this address, within the time limits"
+    return "a Redis of version 6.2 or later"
+
+
+def _is_absence(error: RedisError) -> bool:
+    return isinstance(error, (NotConnected, redis.exceptions.TimeoutError)) and not isinstance(
+        error, redis.exceptions.AuthenticationError
+    )
