@@ -20,6 +20,7 @@ from tidemill.cli.commands import (
     pipeline,
     quality,
     query,
+    serving,
 )
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for kind in (pipeline, lake, query, quality, monitoring, operations, databricks):
+for kind in (pipeline, lake, query, quality, monitoring, operations, serving, databricks):
     app.add_typer(kind.commands)
 
 

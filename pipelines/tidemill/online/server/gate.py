@@ -1,7 +1,8 @@
 """What every request passes, in this order: who asks, how many at once, how much, how long.
 
     401 no token   403 a foreign host name   429 too many at once   413 too large
-    408 a body that does not come   503 no answer in time   500 a defect, of which only the place is logged
+    408 a body that does not come   503 no answer in time
+    500 a defect, of which only the place is logged
 
 It stands before the application, so that what is refused costs next to nothing. No line that it
 logs holds anything of a request but its route.
@@ -19,8 +20,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 
 from tidemill.errors import RequestError
-from tidemill.online.server.limits import Limits
-from tidemill.online.server.refusals import Body, body_of
+from tidemill.online.answers.limits import Limits
+from tidemill.online.server.refusals import DEFECT, HEADERS, Body, body_of, body_of_error
 from tidemill.online.server.request_metrics import RequestMetrics
 from tidemill.online.server.tokens import Tokens
 
@@ -70,7 +71,7 @@ class Gate:
             pass
         except Exception as error:
             log.error("a request to %s failed: %s", _route(scope), _place(error))
-            await passage.refuse(500, body_of("error", "a defect of the server; its log has the place"))
+            await passage.refuse(500, DEFECT)
         finally:
             self._under_way -= 1
 
@@ -90,7 +91,7 @@ class Gate:
                 )
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length[:18]) > self._limits.body_bytes:
-            return 413, body_of(**_too_large(self._limits.body_bytes).as_dict())
+            return 413, body_of_error(_too_large(self._limits.body_bytes))
         return None
 
     def _too_slow(self, passage: _Passage) -> tuple[int, Body]:
@@ -135,17 +136,13 @@ class _Passage:
         if self.status:
             return
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        headers += _OF_STATUS.get(status, [])
+        more = HEADERS.get(status, {})
+        headers += [(name.encode(), value.encode()) for name, value in more.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 
 
 _SAFE = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-_OF_STATUS = {
-    401: [(b"www-authenticate", b"Bearer")],
-    429: [(b"retry-after", b"1")],
-    503: [(b"retry-after", b"1")],
-}
 
 
 def _too_large(most: int) -> RequestError:

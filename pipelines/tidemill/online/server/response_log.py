@@ -1,7 +1,6 @@
 """What was really answered, for a later audit: one JSON line for each view of each request.
 
-    {"at": ..., "view": ..., "generation": ..., "gold_version": ..., "as_of": ...,
-     "features": [...], "rows": [{"key": {...}, "found": ..., "as_of": ..., "values": [...]}]}
+    {"at": "2026-11-21T10:05:12.300000Z", ... the answer, as documents.ViewAnswer has it ...}
 
 Off unless a file is named: it holds keys, so the file is readable by its owner alone. A thread
 writes; requests never wait for the disk. What does not fit into the queue is counted, not written.
@@ -14,13 +13,14 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import orjson
-
+from tidemill.config.settings import exact
 from tidemill.errors import UsageError
+from tidemill.online.answers import wire_format
 
 log = logging.getLogger(__name__)
 WAITING = 10_000  # lines that may wait for the disk
@@ -50,10 +50,10 @@ class ResponseLog:
         self._thread = threading.Thread(target=self._write, name="response log", daemon=True)
         self._thread.start()
 
-    def add(self, line: dict[str, Any]) -> None:
-        """Have a line written soon."""
+    def add(self, answer: Mapping[str, Any], at: datetime) -> None:
+        """Have the answer of one view written soon."""
         try:
-            self._lines.put_nowait(line)
+            self._lines.put_nowait({"at": exact(at), **answer})
         except queue.Full:
             self._on_dropped()
 
@@ -66,7 +66,7 @@ class ResponseLog:
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
             try:
-                self._append(orjson.dumps(line, default=_text, option=_OPTIONS))
+                self._append(wire_format.as_json(line) + b"\n")
                 if self._lines.empty():
                     self._file.flush()
             except Exception as error:  # the disk is full: answers go on, and the loss is counted
@@ -81,23 +81,18 @@ class ResponseLog:
     def _rotate(self) -> None:
         self._file.close()
         for place in range(self._files - 1, 0, -1):
-            older = self._path.with_name(f"{self._path.name}.{place}")
-            newer = self._path.with_name(f"{self._path.name}.{place - 1}") if place > 1 else self._path
+            newer = (
+                self._path.with_name(f"{self._path.name}.{place - 1}") if place > 1 else self._path
+            )
             if newer.exists():
-                newer.replace(older)
+                newer.replace(self._numbered(place))
         if self._files == 1:
             self._path.unlink()
         self._file = self._opened()
 
+    def _numbered(self, place: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{place}")
+
     def _opened(self) -> BinaryIO:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return os.fdopen(descriptor, "ab")
-
-
-_OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-
-
-def _text(value: Any) -> str:
-    from tidemill.query.json_values import text_of
-
-    return text_of(value)

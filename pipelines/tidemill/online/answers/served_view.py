@@ -9,8 +9,8 @@ from functools import cached_property
 from tidemill.config.settings import exact
 from tidemill.errors import RequestError
 from tidemill.features.suggestions import did_you_mean
+from tidemill.online.answers.feature_request import ViewQuestion
 from tidemill.online.published_view import PublishedView
-from tidemill.online.server.feature_request import ViewQuestion
 
 _FILTERS = ("binary", "struct<fingerprint:")  # bloom, cuckoo: what `contains` asks
 

@@ -1,6 +1,6 @@
 """A request's way to its answer, over HTTP or in the same process:
 
-    document ──read──► request ──► keys of each view ──► one read of the store ──► answer
+document ──read──► request ──► keys of each view ──► one read of the store ──► answer
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import Any
 from tidemill.config.settings import Clock
 from tidemill.errors import RequestError, StoreError
 from tidemill.features.suggestions import did_you_mean
-from tidemill.online.server import answers, feature_request, key_values
-from tidemill.online.server.answers import Answer
-from tidemill.online.server.feature_request import FeatureRequest, ViewQuestion
-from tidemill.online.server.limits import Limits
-from tidemill.online.server.served_view import ServedView
+from tidemill.online.answers import feature_request, key_values, view_answer
+from tidemill.online.answers.feature_request import FeatureRequest, ViewQuestion
+from tidemill.online.answers.limits import Limits
+from tidemill.online.answers.served_view import ServedView
+from tidemill.online.answers.shared_reads import SharedReads
+from tidemill.online.answers.view_answer import Answer
+from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Key, OnlineStore, Row
 
 EVERY = 1.0  # seconds between two looks at what is published
+ATTEMPTS = 3  # at rows whose layout changes meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +104,32 @@ class FeatureService:
     def answer(self, request: FeatureRequest) -> Answer:
         """Return the answer to a request, reading without an event loop."""
         self.look_if_due()
-        reads = self.reads(request)
-        rows = [self._rows(read) for read in reads]
-        return self.answered(request, reads, rows)
+        for _ in range(ATTEMPTS):
+            reads = self.reads(request)
+            rows = [self.store.read(read.view.state, read.keys) for read in reads]
+            doubted = _doubted(reads, rows)
+            if not self.learn([self.store.view(name) for name in doubted]):
+                return self.answered(request, reads, rows)
+        raise _moving(request)
 
-    def _rows(self, read: Read) -> list[Row | None]:
-        rows = self.store.read(read.view.state, read.keys)
-        if None in rows:
-            state = self.store.view(read.view.state.view)
-            if state and state.layout != read.view.layout:
-                raise StoreError("it changed while it was read", where=state.view)
-        return rows
+    def learn(self, states: Sequence[PublishedView | None]) -> bool:
+        """Return whether one of these views has another layout by now, and take it: rows of the one
+        that was read may be removed already, and are then no unknown keys."""
+        moved = [s for s in states if s and s.layout != self.views[s.view].layout]
+        self.views |= {state.view: ServedView(state) for state in moved}
+        return bool(moved)
+
+    async def answer_async(self, request: FeatureRequest, shared: SharedReads) -> Answer:
+        """Return the answer to a request, reading together with others of the event loop."""
+        for _ in range(ATTEMPTS):
+            reads = self.reads(request)
+            rows = await shared.rows([(read.view, read.keys) for read in reads])
+            doubted = _doubted(reads, rows)
+            if not doubted:
+                return self.answered(request, reads, rows)
+            if not self.learn([await self.store.view_async(name) for name in doubted]):
+                return self.answered(request, reads, rows)
+        raise _moving(request)
 
     def answered(
         self, request: FeatureRequest, reads: Sequence[Read], rows: Sequence[Sequence[Row | None]]
@@ -119,7 +137,7 @@ class FeatureService:
         """Return the answer from the rows that were read."""
         now, stale_after = self.now(), self.limits.stale_after
         each = [
-            answers.answer(read.view, read.question, request.keys, found, now, stale_after)
+            view_answer.answer(read.view, read.question, request.keys, found, now, stale_after)
             for read, found in zip(reads, rows, strict=True)
         ]
         return {"views": {one["view"]: one for one in each}} if request.of_many else each[0]
@@ -127,3 +145,13 @@ class FeatureService:
     def answer_document(self, document: Any) -> Answer:
         """Return the answer to a request that is a JSON document."""
         return self.answer(feature_request.read(document, self.limits))
+
+
+def _doubted(reads: Sequence[Read], rows: Sequence[Sequence[Row | None]]) -> list[str]:
+    """Return the views of which a key was not there: is it unknown, or the layout another?"""
+    return [read.view.state.view for read, found in zip(reads, rows, strict=True) if None in found]
+
+
+def _moving(request: FeatureRequest) -> StoreError:
+    views = ", ".join(question.view for question in request.questions)
+    return StoreError("the layout changed with every read", where=views)

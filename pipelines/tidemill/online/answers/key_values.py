@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from tidemill.online.server.feature_request import unprocessable
-from tidemill.online.server.limits import Limits
+from tidemill.online.answers.feature_request import unprocessable
+from tidemill.online.answers.limits import Limits
 from tidemill.online.store import Key
 
 Reader = Callable[[Any], Any]  # of one value; ValueError for one of another type
@@ -57,7 +57,7 @@ def reader(type_: str, text: int) -> Reader:
     name = type_.lower().partition("(")[0]
 
     def a_text(value: Any) -> str:
-        if type(value) is not str or len(value) > text:
+        if type(value) is not str or len(value) > text or not _is_unicode(value):
             raise ValueError(f"a text of at most {text} letters")
         return value
 
@@ -66,6 +66,11 @@ def reader(type_: str, text: int) -> Reader:
 
 
 _WHOLE = {"bigint", "int", "smallint", "tinyint"}
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text can be written: half of a surrogate pair cannot."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _whole(value: Any) -> int:

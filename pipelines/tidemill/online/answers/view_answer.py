@@ -13,8 +13,8 @@ from typing import Any
 
 from tidemill.config.settings import exact
 from tidemill.features.aggregates.membership import contains
-from tidemill.online.server.feature_request import ViewQuestion
-from tidemill.online.server.served_view import ServedView
+from tidemill.online.answers.feature_request import ViewQuestion
+from tidemill.online.answers.served_view import ServedView
 from tidemill.online.store import Row
 
 Answer = dict[str, Any]

@@ -16,7 +16,7 @@ from typing import Any
 
 from tidemill.errors import RequestError
 from tidemill.features.suggestions import did_you_mean
-from tidemill.online.server.limits import Limits
+from tidemill.online.answers.limits import Limits
 
 _OF_VIEW = frozenset({"features", "contains"})
 _OF_ONE = _OF_VIEW | {"view", "keys"}
@@ -77,9 +77,7 @@ def _keys(keys: object, limits: Limits) -> list[Any]:
     return keys
 
 
-def _question(
-    view: object, options: Mapping[str, Any], where: str, limits: Limits
-) -> ViewQuestion:
+def _question(view: object, options: Mapping[str, Any], where: str, limits: Limits) -> ViewQuestion:
     if not isinstance(view, str) or not 0 < len(view) <= limits.text:
         raise unprocessable("is no name of a view", f"{where}view", "a text")
     features = options.get("features")
@@ -106,7 +104,9 @@ def _values(values: object, where: str, limits: Limits) -> None:
     if not 0 < len(each) <= limits.values:
         raise unprocessable(f"has {len(each)} values", where, f"1 to {limits.values}")
     for value in each:
-        if not isinstance(value, str | int) or (isinstance(value, str) and len(value) > limits.text):
+        if not isinstance(value, str | int) or (
+            isinstance(value, str) and len(value) > limits.text
+        ):
             expected = f"a text of at most {limits.text} letters, a whole number, true or false"
             raise unprocessable("is nothing that a filter holds", where, expected)
 
