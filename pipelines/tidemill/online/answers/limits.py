@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from tidemill.errors import UsageError
+from tidemill.features.suggestions import did_you_mean
+from tidemill.features.windows import duration
 
-_LEAST = {"refuse_after": 0.001, "stale_after": 0.001, "seconds": 0.001}
+_TIMES = frozenset({"seconds", "stale_after", "refuse_after"})
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Limits:
     def __post_init__(self) -> None:
         """Raise UsageError for a limit that lets nothing through."""
         for each in fields(self):
-            value, least = getattr(self, each.name), _LEAST.get(each.name, 1)
+            value, least = getattr(self, each.name), 0.001 if each.name in _TIMES else 1
             if not value >= least:
                 raise UsageError(
                     f"{value} is no limit", where=each.name, expected=f"at least {least}"
@@ -46,3 +50,21 @@ class Limits:
                 where="refuse_after",
                 expected=f"at least stale_after, {self.stale_after:g} s",
             )
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Limits:
+        """Return the limits with what is said instead of a default, lengths of time as seconds or
+        as texts such as `10m`; UsageError for an unknown one."""
+        known = [field.name for field in fields(cls)]
+        for name in said:
+            if name not in known:
+                raise UsageError(
+                    f"unknown limit {name!r}{did_you_mean(name, known)}", where="limits"
+                )
+        return cls(**{name: _number(name, value) for name, value in said.items()})
+
+
+def _number(name: str, value: Any) -> Any:
+    if name in _TIMES and isinstance(value, str):
+        return duration(value).total_seconds()
+    return value

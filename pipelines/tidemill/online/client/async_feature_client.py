@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from tidemill.config.settings import Clock
 from tidemill.online.answers import feature_request, view_answer
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
@@ -28,6 +29,7 @@ class AsyncFeatureClient:
         token: str | None = None,
         seconds: float = 2.0,
         connections: int = 16,
+        limits: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep the address; the first question connects."""
         token = token if token is not None else os.environ.get(TOKEN)
@@ -35,7 +37,9 @@ class AsyncFeatureClient:
         if http_exchange.is_url(address):
             self._http = http_exchange.async_client(address, token, seconds, connections)
         else:
-            self._service = FeatureService(open_store(address), Limits())
+            self._service = FeatureService(
+                open_store(address), Limits.of(limits or {}), Clock.from_environment()
+            )
             self._shared = SharedReads(self._service.store)
 
     async def features(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from tidemill.config.settings import Clock
 from tidemill.online.answers import view_answer
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
@@ -24,8 +25,10 @@ class FeatureClient:
     `redis://host:6379/0`.
 
     Connections are kept; threads may share a client. `token` is by default what the environment
-    variable TIDEMILL_TOKEN holds; `seconds` is how long an answer may take. Answers are those of
-    the API as dictionaries, with Python's values: decimals, times and bytes as they are.
+    variable TIDEMILL_TOKEN holds; `seconds` is how long an answer may take. A server has its own
+    limits; a store read here those of docs/serving.md, or `limits`, such as `{"refuse_after":
+    "30d"}`. Answers are those of the API as dictionaries, with Python's values: decimals, times and
+    bytes as they are.
 
     RequestError for what the API refuses (`status` has its HTTP status), StoreError where nothing
     can be answered now.
@@ -38,6 +41,7 @@ class FeatureClient:
         token: str | None = None,
         seconds: float = 2.0,
         connections: int = 16,
+        limits: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep the address; the first question connects."""
         token = token if token is not None else os.environ.get(TOKEN)
@@ -45,7 +49,9 @@ class FeatureClient:
         if http_exchange.is_url(address):
             self._http = http_exchange.client(address, token, seconds, connections)
         else:
-            self._service = FeatureService(open_store(address), Limits())
+            self._service = FeatureService(
+                open_store(address), Limits.of(limits or {}), Clock.from_environment()
+            )
 
     def features(
         self,

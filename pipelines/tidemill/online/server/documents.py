@@ -161,8 +161,8 @@ REFUSALS = {
 EXAMPLE_OF_REFUSAL = {
     "error": {
         "kind": "request",
-        "message": "unknown view 'engagment'; did you mean 'engagement'?",
-        "where": "view",
-        "expected": None,
+        "message": "has 0 keys",
+        "where": "keys",
+        "expected": "1 to 1000",
     }
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any
 
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import UsageError
-from tidemill.features.suggestions import did_you_mean
-from tidemill.features.windows import duration
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
 from tidemill.online.extras import require_serve
@@ -23,9 +20,6 @@ HOST, PORT, TOKEN = "127.0.0.1", 8790, "TIDEMILL_TOKEN"
 
 def ignore(url: str, views: int) -> None:
     """Do nothing with where the server listens."""
-
-
-_TIMES = frozenset({"seconds", "stale_after", "refuse_after"})
 
 
 def serve(
@@ -60,7 +54,7 @@ def serve(
     from tidemill.online.server.tokens import Tokens
     from tidemill.online.server.web_server import run
 
-    chosen, tokens = _limits(limits or {}), Tokens.from_environment(token_env, host)
+    chosen, tokens = Limits.of(limits or {}), Tokens.from_environment(token_env, host)
     address = StoreAddress(store or _default(), username_env, password_env, ca_file)
     service = FeatureService(open_store(address), chosen, Clock.from_environment())
     service.look()
@@ -87,18 +81,3 @@ def _default() -> str:
             "a catalog's lake has no file to serve", where="store", expected="redis://HOST:PORT/0"
         )
     return str(folder / FILE_NAME)
-
-
-def _limits(said: Mapping[str, Any]) -> Limits:
-    """Return the limits with what is said instead of a default; lengths of time may be texts."""
-    known = [field.name for field in dataclasses.fields(Limits)]
-    for name in said:
-        if name not in known:
-            raise UsageError(f"unknown limit {name!r}{did_you_mean(name, known)}", where="limits")
-    return Limits(**{name: _number(name, value) for name, value in said.items()})
-
-
-def _number(name: str, value: Any) -> Any:
-    if name in _TIMES and isinstance(value, str):
-        return duration(value).total_seconds()
-    return value
