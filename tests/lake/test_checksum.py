@@ -17,8 +17,7 @@ def _by_query(lake: TestLake, table: str) -> Detail:
 
 
 def test_every_table_s_detail(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([("e", "p", "g", "view", at("10:00"))])
+    lake = lakes.fed([("e", "p", "g", "view", at("10:00"))])
     lake.feed([("f", "p", "g", "view", at("10:01"))])
     names = [table.name for table in lake.lake.existing_tables()]
     assert len(names) >= 6
@@ -27,8 +26,7 @@ def test_every_table_s_detail(lakes: Lakes) -> None:
 
 
 def test_a_version_of_another_writer_has_none_and_spark_is_asked(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([("e", "p", "g", "view", at("10:00"))])
+    lake = lakes.fed([("e", "p", "g", "view", at("10:00"))])
     root = lake.lake.place.folder
     assert root is not None
     path = root / "engagement_events"

@@ -40,16 +40,14 @@ def test_times_in_files_have_statistics(lakes: Lakes) -> None:
 
 def test_no_file_has_a_checksum_file_beside_it(lakes: Lakes) -> None:
     """Each of those costs Hadoop some processes of their own, and Delta's logs are safe without."""
-    lake = lakes.new()
-    lake.feed([("e", "p", "g", "view", at("10:00"))])
+    lake = lakes.fed([("e", "p", "g", "view", at("10:00"))])
     lake.feed([("f", "p", "g", "view", at("10:01"))])
     assert not [path for path in _root(lake).rglob(".*.crc")]
 
 
 def test_a_commit_starts_no_program(lakes: Lakes) -> None:
     """Hadoop sets modes by `chmod` and asks for links by `readlink`, unless it is kept from it."""
-    lake = lakes.new()
-    lake.feed([("e", "p", "g", "view", at("10:00"))])
+    lake = lakes.fed([("e", "p", "g", "view", at("10:00"))])
     before = _faults_of_programs()
     lake.feed([("f", "p", "g", "view", at("10:01"))])
     assert _faults_of_programs() == before

@@ -275,8 +275,7 @@ def row_of(lake: TestLake, day: datetime, version: int) -> BatchRow:
 
 
 def test_status_reads_the_newest_day(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at(1, "11:40")])
+    lake = lakes.fed([view_at(1, "11:40")])
     now = datetime.now(timezone.utc)
     batch_log.record(lake.lake)
     version = lake.lake.gold_state(lake.view).version
@@ -292,8 +291,7 @@ def test_status_reads_the_newest_day(lakes: Lakes) -> None:
 
 def test_status_finds_what_was_recorded_days_ago(lakes: Lakes) -> None:
     """Gold's newest commits are not recorded: the newest row that is there is shown."""
-    lake = lakes.new()
-    lake.feed([view_at(1, "11:40")])
+    lake = lakes.fed([view_at(1, "11:40")])
     now = datetime.now(timezone.utc)
     batch_log.append(lake.lake, [row_of(lake, now - days * DAY, 9 - days) for days in (9, 5)])
     lakes.open(lakes.made[0])

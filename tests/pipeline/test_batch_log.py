@@ -110,8 +110,7 @@ def test_the_newest_append_says_how_far_it_tells(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the next start needs no query for it; what the rows say is the same."""
-    lake = lakes.new()
-    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    lake = lakes.fed([(None, "a", "g", "view", at("10:00"))])
     batch_log.record(lake.lake)
     by_rows = batch_log.recorded_since(lake.lake, date(1970, 1, 1))
     monkeypatch.setattr(batch_log, "recorded_since", lambda *_: pytest.fail("a query was made"))
@@ -120,8 +119,7 @@ def test_the_newest_append_says_how_far_it_tells(
 
 
 def test_rows_that_somebody_removed_are_told_again(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    lake = lakes.fed([(None, "a", "g", "view", at("10:00"))])
     batch_log.record(lake.lake)
     rows = lake.spark.table("tidemill_batches").count()
     lake.spark.sql("DELETE FROM tidemill_batches")
@@ -131,8 +129,7 @@ def test_rows_that_somebody_removed_are_told_again(lakes: Lakes) -> None:
 
 
 def test_rows_beside_the_ledgers_say_nothing_of_them(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([(None, "a", "g", "view", at("10:00"))])
+    lake = lakes.fed([(None, "a", "g", "view", at("10:00"))])
     batch_log.record(lake.lake)
     before = batch_log.recorded(lake.lake)
     row = BatchRow("maintenance", "", 0, NOW, 0)

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from xxhash import xxh64
 
 from oracle import COLUMNS, Key, Row
 from tidemill.config.pipeline_file import SHIPPED, PipelineDefinition, load
@@ -145,11 +146,30 @@ class Lakes:
 
     def new(self, clock: Clock | None = None, **words: object) -> TestLake:
         """A new lake of `engagement`, with other words in its definition where given."""
-        root = self.folder / f"lake{len(self.made)}"
-        self.made.append(root)
+        root = self._root()
         if set(words) <= {"follows", "history"}:
             shutil.copytree(self.template, root)
         return self.open(root, clock, **words)
+
+    def fed(
+        self, *batches: Sequence[Event], clock: Clock | None = None, **words: object
+    ) -> TestLake:
+        """A new lake that had these batches: a copy of one that is made once for all tests."""
+        begun = self.template.with_name(xxh64(repr((batches, clock, words)).encode()).hexdigest())
+        if not begun.exists():
+            first = self.new(clock, **words)
+            for events in batches:
+                first.feed(events)
+            shutil.copytree(self.made[-1], begun)
+        root = self._root()
+        shutil.copytree(begun, root)
+        lake = self.open(root, clock, **words)
+        lake.batch = len(batches) - 1
+        return lake
+
+    def _root(self) -> Path:
+        self.made.append(self.folder / f"lake{len(self.made)}")
+        return self.made[-1]
 
     def declared(self) -> dict[str, Any]:
         """The shipped view as its file declares it."""

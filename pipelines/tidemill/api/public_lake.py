@@ -263,6 +263,25 @@ class Lake:
         asked = (source, features, views, keys, since)
         return writes.rebuild(self._access, *asked, on_step, on_batch)
 
+    def publish(
+        self,
+        view: str | None = None,
+        *,
+        store: str | None = None,
+        rebuild: bool = False,
+        on_view: Callable[[Facts], None] = ignore,
+    ) -> list[Facts]:
+        """Bring the online store to gold's newest version, one view or each that the pipeline
+        publishes; return for each `{view, mode, reason, gold_version, as_of, keys, swept, seconds,
+        store}`.
+
+        The store is the pipeline's, else a file in the lake's folder; `store` names another one.
+        Changed keys only are written; all of them with `rebuild`, and where the store or the change
+        data feed has lost what it needs: `reason` says why. Needs no `write`. StoreError where the
+        store does not answer; run again, it goes on.
+        """
+        return writes.publish(self._access, view, store, rebuild=rebuild, on_view=on_view)
+
     def maintain(
         self, *, dry_run: bool = False, on_step: Callable[[Done], None] = ignore
     ) -> list[Facts]:

@@ -8,13 +8,16 @@ from tidemill.api import observed_run
 from tidemill.api.holding import Access
 from tidemill.api.moments import Moment, moment
 from tidemill.api.reads import Facts, of_view
+from tidemill.config.publishing import Publishing
+from tidemill.config.settings import iso
+from tidemill.online import publish as publishing
 from tidemill.operations import maintenance
 from tidemill.operations import reconcile as reconciling
 from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
 from tidemill.operations.rebuild.work import Work
 from tidemill.operations.replay_range import OffsetRange, replay_range
-from tidemill.pipeline import connection, on_demand
+from tidemill.pipeline import connection, on_demand, publication
 from tidemill.pipeline.observer import Tell as OnBatch
 
 
@@ -80,6 +83,29 @@ def rebuild(
     if part_asked is None:
         return from_bronze.rebuild_held(spark, opening, definition, on_batch)
     return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
+
+
+def publish(
+    access: Access,
+    view: str | None,
+    store: str | None,
+    *,
+    rebuild: bool,
+    on_view: Callable[[Facts], None],
+) -> list[Facts]:
+    """Bring the online store to gold, each view or one; return what was done. Only reads the
+    lake."""
+    definition = access.the_pipeline()
+    views = [definition.view(view)] if view else list(definition.views)
+    said = definition.publish or Publishing()
+    lake = access.reader().within(access.session())
+    address, results = publication.address_of(lake, said, store), []
+    for one in views if view else filter(said.of, views):
+        done = publishing.publish(lake, one, address, rebuild=rebuild, ttl=said.ttl_of(one))
+        facts = {**vars(done), "as_of": done.as_of and iso(done.as_of), "store": address.url}
+        on_view(facts)
+        results.append(facts)
+    return results
 
 
 def maintain(

@@ -16,11 +16,11 @@ from tidemill.cli.commands import (
     databricks,
     lake,
     monitoring,
+    online,
     operations,
     pipeline,
     quality,
     query,
-    serving,
 )
 
 app = typer.Typer(
@@ -31,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for kind in (pipeline, lake, query, quality, monitoring, operations, serving, databricks):
+for kind in (pipeline, lake, query, quality, monitoring, online, operations, databricks):
     app.add_typer(kind.commands)
 
 

@@ -17,10 +17,11 @@ from pydantic import (
     model_validator,
 )
 
-from tidemill.config import dataflow, quality_file, yaml_loader
+from tidemill.config import dataflow, publishing, quality_file, yaml_loader
 from tidemill.config import dimension as dimension_words
 from tidemill.config.dataflow import QUERIES, Query
 from tidemill.config.dimension import Dimension, Enrichment
+from tidemill.config.publishing import Publishing
 from tidemill.config.quality_file import Rules
 from tidemill.config.source_words import SourceOfKind
 from tidemill.config.yaml_loader import Declared, Words, explained
@@ -99,7 +100,8 @@ class PipelineDefinition(Declared):
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
-    that sources of their own bring, and `enrich` says what events take of them.
+    that sources of their own bring, and `enrich` says what events take of them. With `publish` an
+    online store follows gold.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -115,6 +117,7 @@ class PipelineDefinition(Declared):
     max_offsets_per_trigger: int | None = Field(default=None, ge=1)
     history: Duration = "400d"
     maintenance: Maintenance | None = Maintenance()
+    publish: Publishing | None = None
     quality: Quality = Field(default_factory=Rules)
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()
@@ -142,6 +145,7 @@ class PipelineDefinition(Declared):
             if view.source not in (None, self.pipeline):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
         dimension_words.check(self.dimensions, self.enrich, self.pipeline, self.views)
+        publishing.check(self.publish, self.views)
         quality_file.check(self.quality, first)
         for name in self.quality.fields:
             if name in self.enriched:
@@ -317,6 +321,7 @@ def _words() -> Words:
         **{f"source.{kind.name}": kind.words for kind in kinds().values()},
         "triggers": Triggers,
         "maintenance": Maintenance,
+        "publish": Publishing,
         "views": FeatureView,
         "dimensions": Dimension,
         **{f"dimensions.source.{kind.name}": kind.words for kind in kinds().values()},

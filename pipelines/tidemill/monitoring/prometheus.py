@@ -57,6 +57,10 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tidemill_last_commit_timestamp_seconds": ("The newest commit", ("query", "view")),
     "tidemill_backlog_rows": ("Rows that wait for the query", ("query",)),
     "tidemill_overflowed_values": ("Features null as a window holds too much", ("view",)),
+    "tidemill_publish_lag_seconds": (
+        "Gold's as_of minus the online store's; NaN while the store does not answer",
+        ("view",),
+    ),
     "tidemill_query_active": ("1 while the query runs", ("query",)),
     "tidemill_input_rows_per_second": ("Rows that arrive, by Spark's progress", ("query",)),
     "tidemill_processed_rows_per_second": ("Rows that go through", ("query",)),
@@ -147,16 +151,18 @@ class Exporter(Observer):
                 self._view(row, row.view)
 
     def on_idle(self, pipeline: Pipeline, busy: bool) -> None:
-        """Read the backlog, at most every 15 seconds."""
+        """Read the backlog, and where the online store stands, at most every 15 seconds."""
         if self.port is None or time.monotonic() - self._looked < LOOK_EVERY:
             return
-        from tidemill.pipeline import batch_log
+        from tidemill.pipeline import batch_log, publication
 
         flow = batch_log.flow(pipeline.lake)
         for query in pipeline.graph:
             if not query.is_fed and not query.per_view:
                 waiting = batches.waiting(flow, query)
                 self.gauge("tidemill_backlog_rows", query=query.checkpoint).set(waiting)
+        for view, behind in publication.lags(pipeline.lake).items():
+            self.gauge("tidemill_publish_lag_seconds", view=view).set(behind)
         self._looked = time.monotonic()
 
     def _batch(self, row: BatchRow) -> None:

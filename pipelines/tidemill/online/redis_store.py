@@ -265,7 +265,9 @@ def _of_environment(name: str | None) -> str | None:
 
 
 def _told(error: RedisError) -> str:
-    first = (str(error) or type(error).__name__).splitlines()[0]
+    # A pipeline's error quotes the command, with its key: that may be a person's.
+    text = str(error).rpartition("caused error: ")[2] or type(error).__name__
+    first = text.splitlines()[0]
     return f"Redis does not answer: {first}" if _is_absence(error) else f"Redis refuses: {first}"
 
 

@@ -14,6 +14,7 @@ from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
+from tidemill.pipeline.publication import publish_view
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.view_refresh import refresh_view
 
@@ -29,6 +30,7 @@ def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, 
             done = refresh_view(lake, view.name, clock, lake.pipeline.clock)
         else:
             done = refresh_to(lake, view, as_of)
+        publish_view(lake, view)
         results.append(
             {
                 "view": done.view,

@@ -29,6 +29,7 @@ from tidemill.lake.integrity import progress
 from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.pipeline import view_refresh
 from tidemill.pipeline.gold.refresh import Refreshed
+from tidemill.pipeline.publication import publish_view
 from tidemill.sources import Source
 
 Trigger = Mapping[str, Any]
@@ -115,14 +116,13 @@ class Pipeline:
         return started
 
     def refresh(self) -> list[Refreshed]:
-        """Bring each view's gold to now: what a tick does when no batch comes. The stateful
-        engine's own query does it."""
-        if self.states:
-            return []
-        return [
-            view_refresh.refresh_view(self.lake, view.name, self.clock, self.follows)
-            for view in self.definition.views
-        ]
+        """Bring each view's gold to now, and publish it: what a tick does when no batch comes. The
+        stateful engine's own query does it."""
+        done = []
+        for view in () if self.states else self.definition.views:
+            done.append(view_refresh.refresh_view(self.lake, view.name, self.clock, self.follows))
+            publish_view(self.lake, view)
+        return done
 
     def follow(self, query: Query) -> DataFrame:
         """Follow the table that a query reads, in batches of at most so many files and bytes:

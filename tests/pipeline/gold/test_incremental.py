@@ -92,9 +92,9 @@ MOST_SCANS = 3  # the diff, and Delta's MERGE twice
 
 def ticked(lakes: Lakes) -> TestLake:
     """A lake whose next tick would be incremental."""
-    lake = wishing(lakes.new(), "incremental")
-    lake.feed([view_at("10:00"), view_at("10:00", "q")])
-    lake.feed([view_at("10:01")])
+    lake = wishing(
+        lakes.fed([view_at("10:00"), view_at("10:00", "q")], [view_at("10:01")]), "incremental"
+    )
     assert told(lake)["mode"] == "incremental"
     return lake
 

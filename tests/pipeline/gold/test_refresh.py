@@ -148,8 +148,7 @@ def test_updated_at_is_the_as_of_of_the_last_change(lakes: Lakes) -> None:
 
 
 def test_a_refresh_that_moves_nothing_makes_no_commit(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
+    lake = lakes.fed([view_at("10:00")])
     before = lake.ledgers()
     assert not refresh(lake, "10:01").committed
     assert lake.ledgers() == before
@@ -175,8 +174,7 @@ def test_kept_rows_copy_no_session(lakes: Lakes) -> None:
 
 
 def test_a_refresh_without_a_changed_key_commits_its_ledger(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
+    lake = lakes.fed([view_at("10:00")])
     assert refresh(lake, "10:05").keys_changed == 0
     told = lake.ledgers()[0]
     assert (told["refresh"], told["batch"], told["as_of"]) == (2, 0, "2026-11-21T10:05:00Z")
@@ -184,9 +182,7 @@ def test_a_refresh_without_a_changed_key_commits_its_ledger(lakes: Lakes) -> Non
 
 
 def test_batch_is_never_lowered(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
-    lake.feed([view_at("10:01")])
+    lake = lakes.fed([view_at("10:00")], [view_at("10:01")])
     done = gold.refresh(lake.lake, lake.view, as_of=at("10:05"), batch=0)
     assert done.batch == 1 and lake.gold()["p", "g"]["view_count_1h"] == 2
 
@@ -194,9 +190,7 @@ def test_batch_is_never_lowered(lakes: Lakes) -> None:
 def test_a_lost_ledger_leads_to_a_recompute_with_a_higher_number(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
-    lake.feed([view_at("10:01")])
+    lake = lakes.fed([view_at("10:00")], [view_at("10:01")])
     spoil(lake)
     real = Lake.commits
 
@@ -227,9 +221,7 @@ def test_a_change_without_a_ledger_is_repaired(lakes: Lakes) -> None:
 
 
 def test_a_restore_leads_to_a_recompute_with_the_next_number(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
-    lake.feed([view_at("10:01")])
+    lake = lakes.fed([view_at("10:00")], [view_at("10:01")])
     lake.spark.sql("RESTORE TABLE engagement_features TO VERSION AS OF 1")
     assert refresh(lake, "10:02").committed
     assert [told["refresh"] for told in lake.ledgers()] == [3, 2, 1]
@@ -237,8 +229,7 @@ def test_a_restore_leads_to_a_recompute_with_the_next_number(lakes: Lakes) -> No
 
 
 def test_optimize_and_alter_are_passed_over(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
+    lake = lakes.fed([view_at("10:00")])
     lake.spark.sql("OPTIMIZE engagement_features")
     lake.spark.sql("ALTER TABLE engagement_features SET TBLPROPERTIES ('note' = 'x')")
     assert not refresh(lake, "10:01").committed
@@ -260,8 +251,7 @@ def test_a_skipped_merge_is_noticed_and_done_again(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A first look that is out of date takes a number that was used: Delta skips in silence."""
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
+    lake = lakes.fed([view_at("10:00")])
     old = lake.lake.gold_state(lake.view)
     refresh(lake, "10:05")
     looks = [replace(old, refresh=1)]
@@ -275,8 +265,7 @@ def test_a_skipped_merge_is_noticed_and_done_again(
 def test_a_lost_race_is_tried_three_times_and_no_more(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
+    lake = lakes.fed([view_at("10:00")])
     old = lake.lake.gold_state(lake.view)
     looks: list[int] = []
 
@@ -404,8 +393,7 @@ def test_a_refresh_before_what_is_kept_is_refused(lakes: Lakes) -> None:
 
 
 def test_a_refresh_after_the_newest_bucket_is_allowed(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("10:00")])
+    lake = lakes.fed([view_at("10:00")])
     assert on_demand.refresh_to(lake.lake, lake.view, at("12:00")).keys_changed == 1
 
 

@@ -106,8 +106,7 @@ def test_nothing_of_a_folder_needs_java(small: Small, children: Children, tmp_pa
 
 
 def test_a_version_a_batch_and_a_change_feed_are_read_alike(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([(None, "p", "g", "view", at("10:00")), (None, "q", "g", "view", at("10:01"))])
+    lake = lakes.fed([(None, "p", "g", "view", at("10:00")), (None, "q", "g", "view", at("10:01"))])
     lake.feed([(None, "p", "g", "view", at("10:02"))])
     lake.feed([(None, "p", "g", "view", at("10:02"))])
     relations = [
@@ -143,8 +142,7 @@ def test_the_last_writer_is_the_same_where_several_share_a_time(lakes: Lakes) ->
 
 def test_another_engine_finds_what_is_different(lakes: Lakes) -> None:
     """Gold is judged by one that had no part in it."""
-    lake = lakes.new()
-    lake.feed([(None, "p", "g", "view", at("10:00")), (None, "q", "g", "view", at("10:01"))])
+    lake = lakes.fed([(None, "p", "g", "view", at("10:00")), (None, "q", "g", "view", at("10:01"))])
     lake.spark.sql("UPDATE engagement_features SET view_count_1h = 7 WHERE profile_id = 'q'")
     words = ("reconcile", "engagement", "--root", lake.lake.place.root, "--json")
     for engine in ("duckdb", "spark"):

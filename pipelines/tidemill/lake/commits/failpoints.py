@@ -20,6 +20,8 @@ POINTS = (
     "refresh.merged",
     "batches.recorded",
 )
+# A run that publishes passes these too.
+PUBLISH_POINTS = ("publish.begun", "publish.rows_written")
 VARIABLE = "TIDEMILL_FAIL_AT"
 _reached: Counter[str] = Counter()
 

@@ -17,6 +17,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.integrity import coverage
 from tidemill.pipeline import queries
 from tidemill.pipeline.batch_failures import of_batch
+from tidemill.pipeline.publication import publish_view
 from tidemill.pipeline.queries import Pipeline, Trigger
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.silver.frame_cache import cached
@@ -42,8 +43,8 @@ def claim(pipeline: Pipeline, query: Query) -> None:
 def feature_batch(
     batch: DataFrame, batch_id: int, *, lake: Lake, clock: Clock, follows: str
 ) -> None:
-    """One batch of feature: append each view's buckets, then refresh its gold, or bring the
-    arrivals from which the state will."""
+    """One batch of feature: append each view's buckets, refresh its gold and publish it, or bring
+    the arrivals from which the state will."""
     lake = lake.within(batch.sparkSession)
     bring = arrive_view if lake.pipeline.engine == "stateful" else refresh_view
     with _read_once(batch, lake.pipeline.views) as events:
@@ -52,6 +53,8 @@ def feature_batch(
                 buckets = minute_buckets.bucket(events, batch_id, lake=lake, view=view)
             with of_batch(lake, "feature", batch_id, lake.tables.of(view).gold.name):
                 bring(lake, view.name, clock, follows, buckets)
+            if lake.pipeline.engine != "stateful":
+                publish_view(lake, view)
 
 
 def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidemill.config.dataflow import Query
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
+from tidemill.pipeline.publication import publish_view
 from tidemill.pipeline.queries import ONCE, Pipeline, Trigger
 from tidemill.pipeline.stateful import engine
 from tidemill.pipeline.view_refresh import WALL, arrive_view
@@ -37,8 +38,9 @@ def claim(pipeline: Pipeline, query: Query) -> None:
 
 
 def state_batch(batch: DataFrame, batch_id: int, *, lake: Lake, view_name: str) -> None:
-    """One batch of state: merge what it emitted into gold."""
+    """One batch of state: merge what it emitted into gold, and publish it."""
     engine.merge_batch(batch, batch_id, lake=lake, view_name=view_name)
+    publish_view(lake.within(batch.sparkSession), lake.pipeline.view(view_name))
 
 
 def _view(pipeline: Pipeline, query: Query) -> FeatureView:

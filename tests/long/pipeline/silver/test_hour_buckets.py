@@ -101,8 +101,7 @@ def test_upkeep_adds_only_what_came_since(lakes: Lakes) -> None:
 
 
 def test_hours_of_buckets_that_were_changed_are_not_read_but_made_again(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("05:00"), view_at("09:00", "q")])
+    lake = lakes.fed([view_at("05:00"), view_at("09:00", "q")])
     hour_buckets.bring_up(lake.lake, lake.view)
     lake.spark.sql("DELETE FROM engagement_buckets WHERE profile_id = 'q'")
     assert usable(lake) is None
@@ -116,8 +115,7 @@ def test_hours_of_buckets_that_were_changed_are_not_read_but_made_again(lakes: L
 
 
 def test_hours_that_somebody_changed_are_not_read_but_made_again(lakes: Lakes) -> None:
-    lake = lakes.new()
-    lake.feed([view_at("05:00"), view_at("09:00", "q")])
+    lake = lakes.fed([view_at("05:00"), view_at("09:00", "q")])
     hour_buckets.bring_up(lake.lake, lake.view)
     lake.spark.sql("DELETE FROM engagement_hours WHERE profile_id = 'q'")
     assert usable(lake) is None
@@ -127,8 +125,7 @@ def test_hours_that_somebody_changed_are_not_read_but_made_again(lakes: Lakes) -
 
 def test_a_repair_does_not_rest_on_the_hours(lakes: Lakes) -> None:
     """Hours that are wrong under a right ledger: reconcile finds it, --repair mends it."""
-    lake = lakes.new()
-    lake.feed([view_at("05:00")])
+    lake = lakes.fed([view_at("05:00")])
     hour_buckets.bring_up(lake.lake, lake.view)
     told = {n: v for n, v in lake.ledgers("hours")[0].items() if n != "version"}
     with writer.carrying(lake.spark, told):
@@ -141,8 +138,7 @@ def test_a_repair_does_not_rest_on_the_hours(lakes: Lakes) -> None:
 
 def test_two_at_once_append_once(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second has read the ledger before the first has written: Delta skips its number."""
-    lake = lakes.new()
-    lake.feed([view_at("05:00")])
+    lake = lakes.fed([view_at("05:00")])
     hour_buckets.bring_up(lake.lake, lake.view)
     lake.feed([view_at("06:00")])
     there = minute_buckets.bucketed(lake.lake, lake.view)

@@ -1,0 +1,50 @@
+"""What a publish brings: the rows of gold that changed between two versions, or all of one.
+
+    feed       for each key that changed after `since`: its row at `until`, or that it was deleted
+    snapshot   every row at `until`
+
+Both have the keys, the features and `deleted`; one row per key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.features import FeatureView
+from tidemill.lake.catalog import Lake
+
+DELETED = "deleted"
+
+
+def feed(lake: Lake, view: FeatureView, since: int, until: int) -> DataFrame:
+    """Return the newest change of each key in gold's change data feed after `since`, up to and
+    with `until`.
+
+    In one version a key may be deleted and inserted, by a RESTORE: then the inserted row counts.
+    """
+    reader = lake.spark.read.option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", since + 1).option("endingVersion", until)
+    changes = reader.table(lake.tables.of(view).gold.name)
+    deleted = F.col("_change_type") == "delete"
+    changes = changes.where("_change_type <> 'update_preimage'").withColumn(DELETED, deleted)
+    newest = F.max_by(
+        F.struct(*_features(view), DELETED), F.struct("_commit_version", ~F.col(DELETED))
+    )
+    of_keys = changes.groupBy(*view.keys).agg(newest.alias("newest"))
+    return of_keys.select(*view.keys, "newest.*")
+
+
+def snapshot(lake: Lake, view: FeatureView, until: int, *, living: bool = False) -> DataFrame:
+    """Return every row of gold at a version; with `living` none whose every feature is empty."""
+    gold = lake.spark.read.option("versionAsOf", until).table(lake.tables.of(view).gold.name)
+    if living:
+        filled = (f"`{c.name}` IS DISTINCT FROM CAST({c.empty} AS {c.type})" for c in view.shown)
+        gold = gold.where(" OR ".join(filled))
+    return gold.select(*view.keys, *_features(view), F.lit(False).alias(DELETED))
+
+
+def _features(view: FeatureView) -> Sequence[str]:
+    return [column.name for column in view.shown]
