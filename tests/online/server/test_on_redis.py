@@ -15,7 +15,8 @@ from tidemill.config.settings import iso
 from tidemill.online.opening import open_store
 
 pytestmark = pytest.mark.redis
-ASKED = {
+KEY = {"bank": 1, "card": "a"}
+ASKED = {"views": {"cards": {"features": ["count_1d"]}, "banks": {}}, "keys": [KEY]}
     "views": {"cards": {"features": ["count_1d"]}, "banks": {}},
     "keys": [{"bank": 1, "card": "a"}],
 }
