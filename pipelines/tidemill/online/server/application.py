@@ -14,12 +14,13 @@ from tidemill.errors import TidemillError
 from tidemill.online.answers import wire_format
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.server import documents, refusals
-from tidemill.online.server.gate import Application, Gate
+from tidemill.online.server.gate import Application, Gate, Message, Receive, Send
 from tidemill.online.server.request_metrics import RequestMetrics
 from tidemill.online.server.response_log import ResponseLog
 from tidemill.online.server.serving import Serving, response
 from tidemill.online.server.tokens import Tokens
 
+FEATURES = "/v1/features"
 Documented = dict[int | str, dict[str, Any]]
 
 
@@ -32,7 +33,25 @@ def application(
     """Return the whole application: the paths behind the gate."""
     metrics = metrics or RequestMetrics()
     serving = Serving(service, metrics, responses)
-    return Gate(_paths(serving), service.limits, tokens, metrics)
+    return Gate(_directly(serving, _paths(serving)), service.limits, tokens, metrics)
+
+
+def _directly(serving: Serving, app: FastAPI) -> Application:
+    """Return the application with its hot path before the router, which takes a third of the time
+    of a single key; the router has the same path, for OpenAPI."""
+
+    async def answer(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("POST", FEATURES):
+            await app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            answered = await serving.features(request)
+        except TidemillError as error:
+            answered = await _refused(request, error)
+        await answered(scope, receive, send)
+
+    return answer
 
 
 def _paths(serving: Serving) -> FastAPI:
@@ -78,7 +97,7 @@ def _add_features(app: FastAPI, serving: Serving) -> None:
     }
 
     @app.post(
-        "/v1/features",
+        FEATURES,
         summary="The features of 1 to 1,000 keys",
         responses={**answered, **refused},
         openapi_extra={"requestBody": {"required": True, "content": body}},
@@ -89,7 +108,7 @@ def _add_features(app: FastAPI, serving: Serving) -> None:
     of_views: Documented = {name: refused[name] for name in (401, 429, 503)}
 
     @app.get(
-        "/v1/features",
+        FEATURES,
         summary="The views",
         responses={200: {"model": documents.ViewList}, **of_views},
     )
