@@ -17,9 +17,6 @@ from tidemill.online.opening import open_store
 pytestmark = pytest.mark.redis
 KEY = {"bank": 1, "card": "a"}
 ASKED = {"views": {"cards": {"features": ["count_1d"]}, "banks": {}}, "keys": [KEY]}
-    "views": {"cards": {"features": ["count_1d"]}, "banks": {}},
-    "keys": [{"bank": 1, "card": "a"}],
-}
 PATIENCE = 20.0
 
 
