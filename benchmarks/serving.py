@@ -235,6 +235,7 @@ def timed(asking: Asking, clients: int, batch: int, seconds: float, numbers: ran
         thread.start()
     for thread in threads:
         thread.join()
+    assert all(took), "a client ended early"
     return [one for mine in took for one in mine]
 
 

@@ -48,7 +48,9 @@ def running(wanted: bool, folder: Path, port: int, keys: int) -> Iterator[int | 
         free.bind(("127.0.0.1", 0))
         own = free.getsockname()[1]
     command = [python.with_name("feast"), "-c", repository, "serve", "--port", str(own)]
-    options = ["--host", "127.0.0.1", "--no-access-log"]
+    # By default a worker ends after 1,000 requests, and its connections with it.
+    options = ["--host", "127.0.0.1", "--no-access-log", "--max-requests", "0"]
+    options += ["--max-requests-jitter", "0"]
     server = subprocess.Popen([*command, *options], env=quiet, start_new_session=True)
     try:
         _listening(own, server)
