@@ -11,6 +11,7 @@ import pytest
 from published import NOW
 from tidemill.errors import UsageError
 from tidemill.online.answers.limits import Limits
+from tidemill.online.server import response_log
 from tidemill.online.server.response_log import ResponseLog
 from tidemill.online.server.tokens import Tokens
 
@@ -83,3 +84,14 @@ def test_a_response_log_goes_on_where_the_last_one_ended(tmp_path: Path) -> None
 def test_a_response_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         ResponseLog(tmp_path / "no" / "log")
+
+
+def test_what_the_disk_does_not_take_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[int] = []
+    monkeypatch.setattr(response_log, "WAITING", -1)
+    log = ResponseLog(tmp_path / "log", on_dropped=lambda: dropped.append(1))
+    log.add({"rows": [1, 2]}, NOW)
+    log.close()
+    assert (len(dropped), (tmp_path / "log").read_text()) == (1, "")

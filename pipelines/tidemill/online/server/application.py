@@ -1,4 +1,4 @@
-"""The application: what each path answers. `gate` stands before it."""
+"""The application: what each path answers. `request_gate` stands before it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from tidemill.errors import TidemillError
 from tidemill.online.answers import wire_format
 from tidemill.online.answers.feature_service import FeatureService
-from tidemill.online.server import documents, refusals
-from tidemill.online.server.gate import Application, Gate, Message, Receive, Send
+from tidemill.online.server import documents, refusal_bodies
+from tidemill.online.server.request_gate import Application, Message, Receive, RequestGate, Send
 from tidemill.online.server.request_metrics import RequestMetrics
 from tidemill.online.server.response_log import ResponseLog
 from tidemill.online.server.serving import Serving, response
@@ -33,7 +33,7 @@ def application(
     """Return the whole application: the paths behind the gate."""
     metrics = metrics or RequestMetrics()
     serving = Serving(service, metrics, responses)
-    return Gate(_directly(serving, _paths(serving)), service.limits, tokens, metrics)
+    return RequestGate(_directly(serving, _paths(serving)), service.limits, tokens, metrics)
 
 
 def _directly(serving: Serving, app: FastAPI) -> Application:
@@ -146,17 +146,19 @@ def _add_states(app: FastAPI, serving: Serving) -> None:
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, TidemillError)
-    body = refusals.body_of_error(error)
-    status = refusals.status_of(error)
-    return Response(body, status, refusals.HEADERS.get(status), wire_format.JSON)
+    body = refusal_bodies.body_of_error(error)
+    status = refusal_bodies.status_of(error)
+    return Response(body, status, refusal_bodies.HEADERS.get(status), wire_format.JSON)
 
 
 async def _no_such_path(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    body = refusals.body_of("request", error.detail, "path", "/openapi.json lists what there is")
+    body = refusal_bodies.body_of(
+        "request", error.detail, "path", "/openapi.json lists what there is"
+    )
     return Response(body, error.status_code, error.headers, wire_format.JSON)
 
 
 async def _failed(_: Request, __: Exception) -> Response:
     """Return what the sender of a request is told of a defect; the gate logs where it is."""
-    return Response(refusals.DEFECT, 500, media_type=wire_format.JSON)
+    return Response(refusal_bodies.DEFECT, 500, media_type=wire_format.JSON)

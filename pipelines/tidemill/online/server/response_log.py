@@ -23,7 +23,7 @@ from tidemill.errors import UsageError
 from tidemill.online.answers import wire_format
 
 log = logging.getLogger(__name__)
-WAITING = 10_000  # lines that may wait for the disk
+WAITING = 50_000  # answered keys that may wait for the disk
 
 
 class ResponseLog:
@@ -46,16 +46,18 @@ class ResponseLog:
             raise UsageError(
                 f"cannot be written: {error.strerror}", where=str(path), expected="a file of yours"
             ) from error
-        self._lines: queue.Queue[Any] = queue.Queue(WAITING)
+        self._lines: queue.Queue[Any] = queue.Queue()
+        self._waiting = 0  # changed by two threads: it may be off by a few
         self._thread = threading.Thread(target=self._write, name="response log", daemon=True)
         self._thread.start()
 
     def add(self, answer: Mapping[str, Any], at: datetime) -> None:
         """Have the answer of one view written soon."""
-        try:
-            self._lines.put_nowait({"at": exact(at), **answer})
-        except queue.Full:
+        if self._waiting > WAITING:
             self._on_dropped()
+            return
+        self._waiting += _keys(answer)
+        self._lines.put({"at": exact(at), **answer})
 
     def close(self) -> None:
         """Write what waits, and close the file."""
@@ -65,6 +67,7 @@ class ResponseLog:
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
+            self._waiting -= _keys(line)
             try:
                 self._append(wire_format.as_json(line) + b"\n")
                 if self._lines.empty():
@@ -81,9 +84,7 @@ class ResponseLog:
     def _rotate(self) -> None:
         self._file.close()
         for place in range(self._files - 1, 0, -1):
-            newer = (
-                self._path.with_name(f"{self._path.name}.{place - 1}") if place > 1 else self._path
-            )
+            newer = self._numbered(place - 1) if place > 1 else self._path
             if newer.exists():
                 newer.replace(self._numbered(place))
         if self._files == 1:
@@ -96,3 +97,7 @@ class ResponseLog:
     def _opened(self) -> BinaryIO:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return os.fdopen(descriptor, "ab")
+
+
+def _keys(answer: Mapping[str, Any]) -> int:
+    return len(answer.get("rows", ()))

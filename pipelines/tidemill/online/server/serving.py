@@ -39,16 +39,18 @@ class Serving:
         """Look at what is published, again and again."""
         while True:
             await asyncio.sleep(EVERY)
-            try:
-                await self.look()
-            except TidemillError as error:
-                if self.failure is None:
-                    log.warning("the online store does not answer: %s", error)
-                self.failure = error
+            await self.look()
 
     async def look(self) -> None:
-        """Look once."""
-        await asyncio.to_thread(self.service.look)
+        """Look once; what goes wrong makes the server unready until it goes well."""
+        try:
+            await asyncio.to_thread(self.service.look)
+        except Exception as error:
+            failure = error if isinstance(error, TidemillError) else _unreadable(error)
+            if self.failure is None:
+                log.warning("not ready: %s", failure)
+            self.failure = failure
+            return
         self.failure = None
         for name in self.service.views:
             self.metrics.follow_age(name, functools.partial(self._age, name))
@@ -81,6 +83,10 @@ class Serving:
         if not whole:
             raise StoreError("nothing is published yet", expected="`tidemill publish`, or a run")
         self.service.check_age(whole)
+
+
+def _unreadable(error: Exception) -> StoreError:
+    return StoreError(f"what it says of its views cannot be read: {type(error).__name__}")
 
 
 def _document(body: bytes) -> Any:

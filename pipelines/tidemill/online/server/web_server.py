@@ -11,7 +11,7 @@ from types import FrameType
 import uvicorn
 
 from tidemill.errors import UsageError
-from tidemill.online.server.gate import Application
+from tidemill.online.server.request_gate import Application
 
 KEPT = 75  # seconds that an unused connection stays: longer than the usual proxy's
 LEAVING = 5  # seconds that requests under way have at the end

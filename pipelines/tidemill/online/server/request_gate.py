@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 
 from tidemill.errors import RequestError
 from tidemill.online.answers.limits import Limits
-from tidemill.online.server.refusals import DEFECT, HEADERS, Body, body_of, body_of_error
+from tidemill.online.server.refusal_bodies import DEFECT, HEADERS, Body, body_of, body_of_error
 from tidemill.online.server.request_metrics import RequestMetrics
 from tidemill.online.server.tokens import Tokens
 
@@ -34,7 +34,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 OPEN = frozenset({"/health", "/ready"})  # what an orchestrator asks; says nothing of the data
 
 
-class Gate:
+class RequestGate:
     """An ASGI application around another."""
 
     def __init__(
