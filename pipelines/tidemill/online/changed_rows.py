@@ -24,12 +24,15 @@ def feed(lake: Lake, view: FeatureView, since: int, until: int) -> DataFrame:
     with `until`.
 
     In one version a key may be deleted and inserted, by a RESTORE: then the inserted row counts.
+    `until` is of a refresh, which changes a key once, so of that version alone all rows count.
     """
     reader = lake.spark.read.option("readChangeFeed", "true")
     reader = reader.option("startingVersion", since + 1).option("endingVersion", until)
     changes = reader.table(lake.tables.of(view).gold.name)
     deleted = F.col("_change_type") == "delete"
     changes = changes.where("_change_type <> 'update_preimage'").withColumn(DELETED, deleted)
+    if until == since + 1:
+        return changes.select(*view.keys, *_features(view), DELETED)
     newest = F.max_by(
         F.struct(*_features(view), DELETED), F.struct("_commit_version", ~F.col(DELETED))
     )

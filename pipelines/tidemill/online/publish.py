@@ -14,11 +14,13 @@ feed is read where the versions in between are all there.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -40,6 +42,7 @@ ATTEMPTS = 3
 MARGIN = timedelta(days=1)  # a row lives longer than the longest window by so much
 RENEWALS = 3  # within a row's time to live
 MANY = 2**31
+_SPARKS = (PySparkException, Py4JError)  # of `toArrow` Spark 4.2 leaves an error as py4j has it
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class _Work:
                 return self._done("none", None, seen, 0, 0, started)
             try:
                 return self._fed(seen, state, started)
-            except PySparkException as error:
+            except _SPARKS as error:
                 reason = f"the change data feed cannot be read: {_first_line(error)}"
         return self._snapshot(seen, state, reason or "", started)
 
@@ -257,5 +260,7 @@ class _Work:
         return done
 
 
-def _first_line(error: PySparkException) -> str:
-    return str(error).strip().splitlines()[0][:200]
+def _first_line(error: Exception) -> str:
+    """Return Spark's condition and message, without its stacks."""
+    found = re.search(r"\[[A-Z_.]+\][^\n]*", str(error))
+    return found[0][:200] if found else str(error).strip().splitlines()[0][:200]

@@ -34,19 +34,26 @@ except ImportError as error:  # pragma: no cover
 
 STATES = "tidemill:view:"
 PIPELINED = 1_000  # rows of one round trip
+OF_A_CALL = 100  # rows that one call of the script writes
 RETRIES = 3
 _SCANNED = 1_000
 # A row's head is an epoch of 4 bytes and a version of 8; Lua's numbers hold 53 bits of each.
 _NEWER = """
-local function head(row) return struct.unpack('>I4I8', row) end
-local standing = redis.call('GETRANGE', KEYS[1], 0, 11)
-if #standing == 12 then
-  local epoch, version = head(standing)
-  local new_epoch, new_version = head(ARGV[1])
-  if epoch > new_epoch or (epoch == new_epoch and version > new_version) then return 0 end
+local written = 0
+for place, key in ipairs(KEYS) do
+  local row, standing = ARGV[place + 1], redis.call('GETRANGE', key, 0, 11)
+  local newer = #standing < 12
+  if not newer then
+    local epoch, version = struct.unpack('>I4I8', standing)
+    local new_epoch, new_version = struct.unpack('>I4I8', row)
+    newer = new_epoch > epoch or (new_epoch == epoch and new_version >= version)
+  end
+  if newer then
+    redis.call('SET', key, row, 'EX', ARGV[1])
+    written = written + 1
+  end
 end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-return 1
+return written
 """
 _ADVANCE = """
 local standing = redis.call('GET', KEYS[1]) or ''
@@ -123,12 +130,22 @@ class RedisStore:
             )
 
     def write(self, view: PublishedView, entries: Sequence[Entry]) -> int:
-        """Write rows in pipelines, each by the script that compares it with the one there."""
+        """Write rows by the script that compares each with the one there: some hundred in a call,
+        during which the server answers nobody else; of a cluster one, as keys of a call must lie on
+        one node."""
         prefix, ttl, written = _prefix(view), view.ttl_seconds, 0
+        at_once = 1 if self._is_cluster else OF_A_CALL
         with self._named():
             for start in range(0, len(entries), PIPELINED):
                 part = entries[start : start + PIPELINED]
-                rows = [(f"{prefix}{{{entry.key}}}", entry.packed, ttl) for entry in part]
+                calls = [part[n : n + at_once] for n in range(0, len(part), at_once)]
+                rows = [
+                    (
+                        [f"{prefix}{{{entry.key}}}" for entry in call],
+                        [ttl, *(entry.packed for entry in call)],
+                    )
+                    for call in calls
+                ]
                 written += sum(self._scripted(_NEWER, rows))
         return written
 
@@ -136,7 +153,7 @@ class RedisStore:
         """Put the state in the place of `seen`."""
         before = seen.packed() if seen else b""
         with self._named():
-            rows = [(STATES + state.view, state.packed(), before)]
+            rows = [([STATES + state.view], [state.packed(), before])]
             return bool(self._scripted(_ADVANCE, rows)[0])
 
     def sweep(self, state: PublishedView) -> int:
@@ -164,19 +181,20 @@ class RedisStore:
 
     def _swept(self, names: Sequence[bytes], living: bytes, epoch: int) -> int:
         never = 2**32 - 1  # above each epoch: what is of another layout goes
-        rows = [(name, epoch if name.startswith(living) else never) for name in names]
+        rows = [([name], [epoch if name.startswith(living) else never]) for name in names]
         return sum(self._scripted(_SWEEP, rows)) if rows else 0
 
-    def _scripted(self, script: str, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-        """Return what a script says of each row, whose first field is the key, in one round trip.
+    def _scripted(self, script: str, calls: Sequence[tuple[Any, Any]]) -> list[int]:
+        """Return what a script says to each call, its keys and arguments, in one round trip.
 
-        A pipeline that dies half-way is begun again by the next publish: a script's second run of a
-        row changes nothing."""
+        A pipeline that dies half-way is begun again by the next publish: a second call with the
+        same rows changes nothing.
+        """
         named = script if self._is_cluster else self._digest(script)  # no EVALSHA in its pipeline
         pipeline = self._client.pipeline(transaction=False)
         call = pipeline.eval if self._is_cluster else pipeline.evalsha
-        for key, *arguments in rows:
-            call(named, 1, key, *arguments)
+        for keys, arguments in calls:
+            call(named, len(keys), *keys, *arguments)
         return [int(said) for said in pipeline.execute()]
 
     def _digest(self, script: str) -> str:
