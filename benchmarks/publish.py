@@ -32,7 +32,7 @@ from tidemill.lake.commits import writer
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import local_session
 from tidemill.lake.session.temporary_conf import temporary_conf
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.publish import publish
 from tidemill.online.store_address import StoreAddress
 

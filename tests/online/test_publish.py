@@ -23,7 +23,7 @@ from tidemill.lake.commits.failpoints import PUBLISH_POINTS, Injected
 from tidemill.online import publish as publishing
 from tidemill.online import row_writer
 from tidemill.online.embedded_store import EmbeddedStore
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.publish import Published
 from tidemill.online.store_address import FILE_NAME, StoreAddress
 from tidemill.pipeline import publication

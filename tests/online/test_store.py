@@ -19,7 +19,7 @@ from lakes import at
 from redis_server import RedisServer, running
 from tidemill.errors import StoreError, UsageError
 from tidemill.online import packing
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry, Row
 from tidemill.online.store_address import StoreAddress
@@ -135,7 +135,7 @@ WRITER = """
 import sys
 sys.path[:0] = sys.argv[3:]
 from test_store import VIEW, entry
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 store = open_store(sys.argv[1], writes=True)
 first = int(sys.argv[2])
 print("begins", flush=True)

@@ -30,7 +30,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import failpoints, ledger
 from tidemill.lake.commits.ledger import Commit
 from tidemill.online import changed_rows
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.row_writer import RowWriter
 from tidemill.online.store import OnlineStore

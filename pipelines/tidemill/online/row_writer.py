@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.errors import StoreError
 from tidemill.online import packing
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry, OnlineStore
 from tidemill.online.store_address import StoreAddress

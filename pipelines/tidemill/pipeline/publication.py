@@ -15,7 +15,7 @@ from tidemill.errors import DefinitionError, StoreError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.online import publish as publishing
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.store import OnlineStore
 from tidemill.online.store_address import FILE_NAME, StoreAddress
 
