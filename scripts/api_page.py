@@ -43,6 +43,7 @@ SECTIONS = {
         *("Source", "SourceKind", "SourceWords", "SourceContext", "SourceOption"),
         "register_kinesis",
     ),
+    "Serve features": ("serve", "FeatureClient", "AsyncFeatureClient"),
     "Where and when": ("Place", "Clock"),
     "Charts": ("chart", "show"),
     "Errors": ("errors", "TidemillError"),
@@ -78,7 +79,7 @@ def documented(text: str) -> set[str]:
 
 
 def _has_members(name: str) -> bool:
-    return name in ("Lake", "Quarantine", "Status", "GoldVersion")
+    return name in ("Lake", "Quarantine", "Status", "GoldVersion", "FeatureClient")
 
 
 def _members(name: str) -> str:

@@ -4,6 +4,7 @@ These names are stable; every other module may move. What opens a lake needs Spa
 when it is first used.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from tidemill import errors
@@ -59,10 +60,15 @@ if TYPE_CHECKING:
         register_kinesis,
         show,
     )
+    from tidemill.online.client.async_feature_client import AsyncFeatureClient
+    from tidemill.online.client.feature_client import FeatureClient
+    from tidemill.online.server.serve import serve
 
 __all__ = [
     "Aggregate",
+    "AsyncFeatureClient",
     "Clock",
+    "FeatureClient",
     "FeatureView",
     "GoldVersion",
     "Lake",
@@ -107,6 +113,7 @@ __all__ = [
     "quantiles",
     "ratio",
     "register_kinesis",
+    "serve",
     "show",
     "statement",
     "stddev",
@@ -119,10 +126,18 @@ _OF_SPARK = (
     *("GoldVersion", "Lake", "Quarantine", "Status", "chart", "open_lake", "register_kinesis"),
     "show",
 )
+# These need no Spark, and are imported when they are first used.
+_OF_ONLINE = {
+    "AsyncFeatureClient": "tidemill.online.client.async_feature_client",
+    "FeatureClient": "tidemill.online.client.feature_client",
+    "serve": "tidemill.online.server.serve",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs Spark; SetupError names the extra where Spark is missing."""
+    if name in _OF_ONLINE:
+        return getattr(importlib.import_module(_OF_ONLINE[name]), name)
     if name not in _OF_SPARK:
         raise AttributeError(f"module 'tidemill' has no attribute {name!r}")
     from tidemill.lake.session.session import require_spark

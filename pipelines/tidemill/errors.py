@@ -7,6 +7,7 @@ TidemillError                 base; never raised itself
 │   ├── LakeError             the root is no lake, or not this pipeline's
 │   │   ├── LockedError       another writer holds the lake
 │   │   └── CheckpointError   a checkpoint is lost, or belongs to something else
+│   ├── RequestError          the prediction API refuses a request; it has the HTTP status
 │   └── SetupError            Java, Python, a package or a jar is missing
 └── RunError                  it started and cannot go on (exit 3)
     ├── LedgerError           a table's commits contradict what is about to be written
@@ -83,6 +84,22 @@ class CheckpointError(LakeError):
 
 class SetupError(UsageError):
     """Java, Python, a package or a jar is missing or too old."""
+
+
+class RequestError(UsageError):
+    """A request to the prediction API is refused: 401, 403, 404, 408, 413, 422 or 429."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        where: str | None = None,
+        expected: str | None = None,
+    ):
+        """Hold the parts of the message, and the HTTP status."""
+        super().__init__(message, where=where, expected=expected)
+        self.status = status
 
 
 class RunError(TidemillError):

@@ -17,7 +17,7 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
-from tidemill.pipeline.gold.answers import NOTHING, answers_since
+from tidemill.pipeline.gold.served_versions import NOTHING, answers_since
 from tidemill.pipeline.gold.history_feed import fed
 from tidemill.training.known_times import KnownTimes, micros_of, time_of
 

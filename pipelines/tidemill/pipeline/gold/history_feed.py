@@ -23,7 +23,7 @@ from tidemill.lake.commits import writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.schema import creation, evolution
 from tidemill.lake.tables import Table
-from tidemill.pipeline.gold.answers import NOTHING, Answers, answers_since
+from tidemill.pipeline.gold.served_versions import NOTHING, Answers, answers_since
 
 log = logging.getLogger(__name__)
 

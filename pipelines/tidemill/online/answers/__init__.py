@@ -1,0 +1,1 @@
+"""From what is asked of published views to answers, over HTTP or in the same process."""

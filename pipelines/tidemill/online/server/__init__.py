@@ -1,0 +1,1 @@
+"""The prediction API: rows of the online store over HTTP, within limits, with their age."""
