@@ -34,7 +34,7 @@ from peers import feast_serving
 from publish import server
 
 from tidemill.online import packing
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry
 

@@ -12,7 +12,7 @@ from tidemill.errors import UsageError
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
 from tidemill.online.extras import require_serve
-from tidemill.online.opening import open_store
+from tidemill.online.open_store import open_store
 from tidemill.online.store_address import FILE_NAME, StoreAddress
 
 HOST, PORT, TOKEN = "127.0.0.1", 8790, "TIDEMILL_TOKEN"
