@@ -32,9 +32,9 @@ import redis
 from measuring import machine, say, temporary, write
 from peers import feast_serving
 from publish import server
-from tidemill.online.open_store import open_store
 
 from tidemill.online import packing
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry
 

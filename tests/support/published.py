@@ -12,12 +12,12 @@ from typing import Any
 
 import xxhash
 from starlette.testclient import TestClient
-from tidemill.online.open_store import open_store
 
 from tidemill.config.settings import Clock
 from tidemill.online import packing
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.server.application import application
 from tidemill.online.server.request_metrics import RequestMetrics

@@ -17,8 +17,8 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
-from tidemill.pipeline.gold.served_versions import NOTHING, answers_since
 from tidemill.pipeline.gold.history_feed import fed
+from tidemill.pipeline.gold.served_versions import NOTHING, answers_since
 from tidemill.training.known_times import KnownTimes, micros_of, time_of
 
 

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -13,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tidemill.online.open_store import open_store
 
 from children import Child, Children
 from published import CARDS, LAST, NOW, a_store, publish
 from tidemill import AsyncFeatureClient, FeatureClient
 from tidemill.config.settings import iso
 from tidemill.errors import RequestError, StoreError, UsageError
+from tidemill.online.open_store import open_store
 
 KEYS = [{"bank": 1, "card": "a"}, (2, "a")]
 TOKEN = "a-token-of-some-length"
@@ -160,3 +161,28 @@ def test_in_process_needs_no_server_s_packages(path: str) -> None:
         [sys.executable, "-c", said], capture_output=True, text=True, check=True
     )
     assert answer.stdout == "12\n"
+
+
+def test_threads_share_few_connections(server: str) -> None:
+    with FeatureClient(server, token=TOKEN, connections=2) as client:
+        with ThreadPoolExecutor(8) as threads:
+            each = list(threads.map(lambda _: client.features("cards", KEYS), range(80)))
+    assert all(answer == each[0] for answer in each)
+
+
+def test_a_server_that_was_restarted_is_asked_again(path: str, tmp_path: Path) -> None:
+    children, port = Children(tmp_path), "0"
+    client: FeatureClient | None = None
+    for _ in range(2):
+        words = ("serve", "--store", path, "--port", port)
+        child = children.tidemill(*words, TIDEMILL_NOW=iso(NOW), TIDEMILL_TOKEN=TOKEN)
+        url = _url(child)
+        port = url.rpartition(":")[2]
+        client = client or FeatureClient(url, token=TOKEN)
+        assert client.features("cards", KEYS)["rows"][0]["found"]
+        child.process.terminate()
+        assert child.ended() == 0
+    assert client
+    with pytest.raises(StoreError, match="does not answer"):
+        client.features("cards", KEYS)
+    client.close()

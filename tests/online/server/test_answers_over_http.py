@@ -15,10 +15,10 @@ from typing import Any
 import jsonschema
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tidemill.online.open_store import open_store
 
 from published import AS_OF, BANKS, CARDS, NOW, Server, a_store, publish, served
 from tidemill.errors import StoreError
+from tidemill.online.open_store import open_store
 from tidemill.online.server.tokens import Tokens
 
 KNOWN, UNKNOWN = {"bank": 1, "card": "a"}, {"bank": 2, "card": "a"}

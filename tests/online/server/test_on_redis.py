@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tidemill.online.open_store import open_store
 
 import redis_server
 from published import BANKS, NOW, publish, served
 from tidemill import FeatureClient
 from tidemill.config.settings import iso
+from tidemill.online.open_store import open_store
 
 pytestmark = pytest.mark.redis
 KEY = {"bank": 1, "card": "a"}

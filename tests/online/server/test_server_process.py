@@ -125,3 +125,29 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert answer.code == 2
     assert "no_such_package" in answer.err
     assert "pip install 'tidemill[serve]'" in answer.err
+
+
+def test_a_body_that_does_not_come_and_bytes_that_are_no_http(
+    children: Children, tmp_path: Path
+) -> None:
+    words = ("serve", "--store", a_store(tmp_path), "--port", "0", "--timeout", "1s")
+    child = children.tidemill(*words)
+    port = int(url(child).split(":")[2].partition("/")[0])
+
+    def said(sent: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), 10) as connection:
+            connection.sendall(sent)
+            answer = b""
+            while some := connection.recv(1 << 16):
+                answer += some
+            return answer
+
+    head = b"POST /v1/features HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"
+    slow = said(head)
+    assert slow.startswith(b"HTTP/1.1 408")
+    assert b"the body did not come" in slow
+    assert said(b"person-17 person-17\r\n\r\n").startswith(b"HTTP/1.1 400")
+    child.process.send_signal(signal.SIGTERM)
+    assert child.ended() == 0
+    assert "person-17" not in child.err.read_text()
+    assert "Traceback" not in child.err.read_text()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 from tidemill.config.settings import Clock
 from tidemill.online.answers import feature_request, view_answer
@@ -15,6 +16,7 @@ from tidemill.online.answers.limits import Limits
 from tidemill.online.answers.shared_reads import SharedReads
 from tidemill.online.client import http_exchange
 from tidemill.online.client.feature_client import TOKEN, Answer
+from tidemill.online.client.http_exchange import PATH
 from tidemill.online.client.question import Contains, Features, Keys, of_view, of_views
 from tidemill.online.open_store import open_store
 
@@ -59,7 +61,7 @@ class AsyncFeatureClient:
     async def describe(self, view: str) -> Answer:
         """Return what `FeatureClient.describe` does."""
         if self._http:
-            answer: Answer = await http_exchange.get_async(self._http, f"/v1/features/{view}")
+            answer: Answer = await http_exchange.ask_async(self._http, f"{PATH}/{quote(view)}")
             return answer
         await asyncio.to_thread(self._service.look_if_due)
         found = self._service.view(view)
@@ -76,7 +78,7 @@ class AsyncFeatureClient:
 
     async def _answer(self, document: Mapping[str, Any]) -> Answer:
         if self._http:
-            answer: Answer = await http_exchange.post_async(self._http, document)
+            answer: Answer = await http_exchange.ask_async(self._http, PATH, document)
             return answer
         await asyncio.to_thread(self._service.look_if_due)
         request = feature_request.read(document, self._service.limits)

@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 from tidemill.config.settings import Clock
 from tidemill.online.answers import view_answer
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
 from tidemill.online.client import http_exchange
+from tidemill.online.client.connection_pool import ConnectionPool
+from tidemill.online.client.http_exchange import PATH
 from tidemill.online.client.question import Contains, Features, Keys, of_view, of_views
 from tidemill.online.open_store import open_store
 
@@ -45,9 +48,9 @@ class FeatureClient:
     ) -> None:
         """Keep the address; the first question connects."""
         token = token if token is not None else os.environ.get(TOKEN)
-        self._http: Any = None
+        self._http: ConnectionPool | None = None
         if http_exchange.is_url(address):
-            self._http = http_exchange.client(address, token, seconds, connections)
+            self._http = http_exchange.pool(address, token, seconds, connections)
         else:
             self._service = FeatureService(
                 open_store(address), Limits.of(limits or {}), Clock.from_environment()
@@ -73,7 +76,7 @@ class FeatureClient:
     def describe(self, view: str) -> Answer:
         """Return a view's keys, features, types and empty values, and how fresh it is."""
         if self._http:
-            answer: Answer = http_exchange.get(self._http, f"/v1/features/{view}")
+            answer: Answer = http_exchange.ask(self._http, f"{PATH}/{quote(view)}")
             return answer
         self._service.look_if_due()
         found = self._service.view(view)
@@ -89,7 +92,7 @@ class FeatureClient:
 
     def _answer(self, document: Mapping[str, Any]) -> Answer:
         if self._http:
-            answer: Answer = http_exchange.post(self._http, document)
+            answer: Answer = http_exchange.ask(self._http, PATH, document)
             return answer
         return self._service.answer_document(document)
 
