@@ -9,7 +9,10 @@
 
 # COMMAND ----------
 
+import tempfile
+
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -143,12 +146,21 @@ tidemill.show(
 
 # MAGIC %md
 # MAGIC ## The same values at prediction time
-# MAGIC What a prediction reads: here gold as it stands.
+# MAGIC What a prediction reads: the online store, here a file of its own, brought to gold and asked by the
+# MAGIC client that also asks `tidemill serve`.
 
 # COMMAND ----------
 
-now = lake.table("engagement_current").select("profile_id", "gti", *FEATURES)
-served = now.orderBy("profile_id", "gti").toPandas()
+store = f"{tempfile.mkdtemp()}/online.sqlite"
+(published,) = lake.publish("engagement", store=store)
+print(f"{published['keys']:,} keys, as of {published['as_of']}")
+
+columns = ["profile_id", "gti"]
+some = lake.table("engagement_current").select(*columns).orderBy(*columns).limit(1000).toPandas()
+client = tidemill.FeatureClient(store, limits={"stale_after": "10d", "refuse_after": "3650d"})
+answer = client.features("engagement", some.to_dict("records"))
+served = pd.DataFrame([{**row["key"], **row["values"]} for row in answer["rows"]])
+served = served[[*columns, *FEATURES]]
 
 # COMMAND ----------
 
@@ -156,10 +168,9 @@ served = now.orderBy("profile_id", "gti").toPandas()
 
 # COMMAND ----------
 
-as_of = lake.status("engagement").as_of
-keys = now.selectExpr("profile_id", "gti", f"TIMESTAMP '{as_of.isoformat()}' AS timestamp")
-trained = lake.training_set(keys, "engagement").select(*served.columns)
-trained = trained.orderBy("profile_id", "gti").toPandas()
+keys = lake.spark.createDataFrame(some.assign(timestamp=pd.Timestamp(published["as_of"])))
+trained = lake.training_set(keys, "engagement").select(*columns, *FEATURES)
+trained = trained.orderBy(*columns).toPandas()
 assert served.equals(trained)
 
 # COMMAND ----------

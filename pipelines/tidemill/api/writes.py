@@ -95,10 +95,10 @@ def publish(
 ) -> list[Facts]:
     """Bring the online store to gold, each view or one; return what was done. Only reads the
     lake."""
-    definition = access.the_pipeline()
+    definition = access.declaring(view) if view else access.the_pipeline()
     views = [definition.view(view)] if view else list(definition.views)
     said = definition.publish or Publishing()
-    lake = access.reader().within(access.session())
+    lake = access.reader(definition).within(access.session())
     address, results = publication.address_of(lake, said, store), []
     for one in views if view else filter(said.of, views):
         done = publishing.publish(lake, one, address, rebuild=rebuild, ttl=said.ttl_of(one))
