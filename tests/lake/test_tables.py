@@ -22,6 +22,7 @@ def test_the_others_are_those_that_are_made_when_first_needed() -> None:
     declared = tables.of(SHIPPED)
     assert [table.name for table in declared.optional] == [
         "engagement_hours",
+        "engagement_history",
         "engagement_replays",
         "tidemill_quality",
         "tidemill_profiles",

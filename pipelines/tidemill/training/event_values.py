@@ -40,12 +40,17 @@ def values(
     different `keys` are in them.
     """
     in_seconds = edges.withColumn("__edge", F.expr("__edge DIV 1000000"))
-    rows = _bucket_rows(lake, view, edges, first, last, keys)
-    frames = {f"{view.name}_spine_edges": in_seconds, f"{view.name}_spine_buckets": rows}
+    numbered = _numbered(lake, view, in_seconds, keys)
+    rows = _bucket_rows(lake, view, numbered, first, last)
+    frames = {
+        f"{view.name}_spine_edges": in_seconds,
+        f"{view.name}_spine_keys": numbered,
+        f"{view.name}_spine_buckets": rows,
+    }
     terms = spine_terms.needed(view)
     added = [term for term in terms if spine_terms.adds_up(term)]
     # Of every edge there are sums, so without other terms the edges need not be joined.
-    of_terms = _sums(lake, view, frames, added, keys) if added else in_seconds
+    of_terms = _sums(lake, view, frames, added) if added else in_seconds
     if len(added) < len(terms):
         found = ask(lake.spark, statement("range_terms", view), {}, frames)
         of_terms = of_terms.join(found, [*view.keys, "__edge"], "left")
@@ -59,14 +64,10 @@ def _sums(
     view: FeatureView,
     frames: Mapping[str, DataFrame],
     terms: Sequence[Term],
-    keys: int,
 ) -> DataFrame:
     """Return the terms that add up at each edge; of some keys at a time, as many as their rows."""
-    edges = f"{view.name}_spine_edges"
-    numbered = ask(lake.spark, statement("spine_keys", view), {}, {edges: frames[edges]})
-    numbered = F.broadcast(numbered) if keys <= _FEW_KEYS else numbered
-    named = {**frames, f"{view.name}_spine_keys": numbered}
-    rows = ask(lake.spark, statement("running_rows", view), {}, named)
+    rows = ask(lake.spark, statement("running_rows", view), {}, frames)
+    numbered = frames[f"{view.name}_spine_keys"]
     wanted = [_sum(term) for term in terms]
     schema = ", ".join(
         ["__key BIGINT, __moment BIGINT", *(f"{one.name} {one.type}" for one in wanted)]
@@ -92,17 +93,21 @@ def _bins(lake: Lake, view: FeatureView) -> int:
     return max(least, min(rows // _BIN_ROWS, _MOST_BINS))
 
 
+def _numbered(lake: Lake, view: FeatureView, edges: DataFrame, keys: int) -> DataFrame:
+    """Return the keys of the edges, each with a number; to be sent to every task where they are
+    few."""
+    frames = {f"{view.name}_spine_edges": edges}
+    numbered = ask(lake.spark, statement("spine_keys", view), {}, frames)
+    return F.broadcast(numbered) if keys <= _FEW_KEYS else numbered
+
+
 def _bucket_rows(
-    lake: Lake, view: FeatureView, edges: DataFrame, first: datetime, last: datetime, keys: int
+    lake: Lake, view: FeatureView, keys: DataFrame, first: datetime, last: datetime
 ) -> DataFrame:
     """Return the bucket rows that a window may hold, at the table's newest version."""
     bucketed, name = minute_buckets.bucketed(lake, view), lake.tables.of(view).buckets.name
     version = bucketed.commits[0].version
     known = lake.spark.read.option("versionAsOf", version).table(name)
-    of_spine = edges.select(*view.keys).distinct()
-    frames = {
-        f"{view.name}_known_buckets": known,
-        f"{view.name}_spine_edges": F.broadcast(of_spine) if keys <= _FEW_KEYS else of_spine,
-    }
+    frames = {f"{view.name}_known_buckets": known, f"{view.name}_spine_keys": keys}
     args = {"first": first - view.horizon, "end": last, "batch": bucketed.batch}
     return ask(lake.spark, statement("spine_buckets", view), args, frames)

@@ -28,7 +28,9 @@ def training_set(
     ],
     view: Annotated[
         list[str] | None,
-        typer.Option("--view", help="A view, or several.  [default: all of --pipeline]"),
+        typer.Option(
+            "--view", help="A view, or several.  [default: all of --pipeline, else engagement]"
+        ),
     ] = None,
     mode: Annotated[
         str,

@@ -108,7 +108,7 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         **spine_terms.lists(view),
         "keys": _comma(keys),
         "key_names": ", ".join(keys),
-        "bucket_is_of_edge": _and(f"known.{k} = edges.{k}" for k in keys),
+        "bucket_is_of_spine": _and(f"known.{k} = spine.{k}" for k in keys),
         "keys_known": _and(f"{k} IS NOT NULL" for k in keys),
         "key_match": _and(f"changed.{k} = gold.{k}" for k in keys),
         "fresh_is_gold": _and(f"fresh.{k} = gold.{k}" for k in keys),
