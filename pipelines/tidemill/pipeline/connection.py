@@ -179,7 +179,7 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
 def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
     """Return an opening whose session, where one is made here, has on its class path those jars of
     its sources' kinds that are on this machine."""
-    paths = [path for kind in _kinds_of(definition) for path in ivy.class_path(kind.jars)]
+    paths = [path for kind in kinds_of(definition) for path in ivy.class_path(kind.jars)]
     here = ":".join(str(path) for path in paths if path.is_file())
     if not here:
         return opening
@@ -189,7 +189,7 @@ def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
 
 def _check_jars(definition: PipelineDefinition) -> None:
     """Refuse a source whose jars a session that is made here would lack."""
-    for kind in _kinds_of(definition):
+    for kind in kinds_of(definition):
         missing = ivy.missing(kind.jars)
         if missing and makes_local():
             raise SetupError(
@@ -199,7 +199,7 @@ def _check_jars(definition: PipelineDefinition) -> None:
             )
 
 
-def _kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
+def kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
     """Return the kinds of a pipeline's sources, its dimensions' too, each once."""
     sources = [definition.source, *(dimension.source for dimension in definition.dimensions)]
     return list({(kind := registry.kind_of(source)).name: kind for source in sources}.values())
