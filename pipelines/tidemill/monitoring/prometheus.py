@@ -65,6 +65,8 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tidemill_query_active": ("1 while the query runs", ("query",)),
     "tidemill_input_rows_per_second": ("Rows that arrive, by Spark's progress", ("query",)),
     "tidemill_processed_rows_per_second": ("Rows that go through", ("query",)),
+    "tidemill_source_behind_seconds": ("How far a Kinesis stream is read behind", ("query",)),
+    "tidemill_source_behind_records": ("How far a partition is read behind, at most", ("query",)),
     "tidemill_trigger_seconds": ("How long the last trigger took", ("query",)),
 }
 _OF_CLEAN = {
