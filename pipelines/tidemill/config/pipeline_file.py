@@ -31,10 +31,12 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier, Size
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
+from tidemill.sources.kafka.words import KafkaSink
 from tidemill.sources.registry import kind_of, kinds
 
 SHIPPED = Path(__file__).parent / "shipped"
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
+_TOPIC = ("sink", "kafka", "topic")
 LEAST_LOG = timedelta(hours=1)  # a reader may have begun with an older version
 Mode = Literal["recompute", "incremental", "auto"]
 ENGINES = ("buckets", "stateful")
@@ -90,6 +92,12 @@ class Maintenance(Declared):
         return self
 
 
+class Sink(Declared):
+    """Where what changes in gold is sent, beside its tables."""
+
+    kafka: KafkaSink
+
+
 class PipelineDefinition(Declared):
     """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features` ...
 
@@ -99,7 +107,8 @@ class PipelineDefinition(Declared):
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
-    that sources of their own bring, and `enrich` says what events take of them.
+    that sources of their own bring, and `enrich` says what events take of them. A `sink` is sent
+    what changes in gold.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -116,6 +125,7 @@ class PipelineDefinition(Declared):
     history: Duration = "400d"
     maintenance: Maintenance | None = Maintenance()
     quality: Quality = Field(default_factory=Rules)
+    sink: Sink | None = None
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
@@ -139,6 +149,8 @@ class PipelineDefinition(Declared):
                     "event_time or schema"
                 )
             self._check_history(view)
+            if self.sink and len(names) > 1 and "{view}" not in self.sink.kafka.topic:
+                raise Misdeclared("a topic of several views has {view} in its name", *_TOPIC)
             if view.source not in (None, self.pipeline):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
         dimension_words.check(self.dimensions, self.enrich, self.pipeline, self.views)
@@ -317,6 +329,8 @@ def _words() -> Words:
         **{f"source.{kind.name}": kind.words for kind in kinds().values()},
         "triggers": Triggers,
         "maintenance": Maintenance,
+        "sink": Sink,
+        "sink.kafka": KafkaSink,
         "views": FeatureView,
         "dimensions": Dimension,
         **{f"dimensions.source.{kind.name}": kind.words for kind in kinds().values()},

@@ -17,6 +17,7 @@ from tidemill.lake.session.local_machine import Check
 from tidemill.pipeline import connection, failures
 from tidemill.pipeline.connection import Opening
 from tidemill.sources import Source
+from tidemill.sources.kafka import KIND as KAFKA
 from tidemill.sources.registry import kind_of
 from tidemill.sources.source_kind import SourceKind
 
@@ -47,6 +48,7 @@ def checks_of_source(definition: PipelineDefinition, place: Place) -> list[Check
     found = list(_until_one_fails(_checks(definition, opening)))
     for dimension in definition.dimensions:
         found += _until_one_fails(_checks_of_dimension(dimension, definition, opening))
+    found += _until_one_fails(_checks_of_sink(definition))
     return list({check.name: check for check in found}.values())
 
 
@@ -69,6 +71,18 @@ def _checks_of_dimension(
         return connection.source_of_dimension(dimension, definition, opening)
 
     return _of_source(kind_of(dimension.source), f" of {dimension.name}", opened, opening)
+
+
+def _checks_of_sink(definition: PipelineDefinition) -> Iterator[Check]:
+    if definition.sink is None:
+        return
+    yield _jars(KAFKA.name, ivy.missing(KAFKA.jars))
+    try:
+        connection.check_sink(definition)
+        yield Check("sink", True, "kafka: it answers", EXPECTED)
+    except TidemillError as error:
+        found = f"{error.where}: {error.message}" if error.where else error.message
+        yield Check("sink", False, found, EXPECTED, error.expected or "")
 
 
 def _of_source(
