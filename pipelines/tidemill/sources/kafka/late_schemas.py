@@ -17,6 +17,7 @@ from tidemill.sources.kafka.schema_registry import Registry
 
 HEADER = 5
 ASK_AGAIN = 5.0  # seconds after which an id that the registry did not have is asked for again
+MOST_UNKNOWN = 10_000  # ids remembered as unknown: garbage has as many as there are numbers
 Decode = Callable[[bytes], str | None]
 _decoders: dict[tuple[str, int], Decode] = {}
 _unknown: dict[tuple[str, int], float] = {}  # when the registry said so
@@ -51,5 +52,7 @@ def _of_id(registry: Registry, number: int) -> Decode | None:
             return _decoders.setdefault(key, avro.decoder(text))
     except ValueError:  # a text that is no schema: as unknown as none
         pass
+    if len(_unknown) >= MOST_UNKNOWN:
+        _unknown.clear()
     _unknown[key] = time.monotonic()
     return None
