@@ -178,17 +178,25 @@ def test_a_frame_of_top_shows_reasons_and_folders_as_text() -> None:
         "refused": {f"{STYLED}\x1b": 2},
         "newest_events": [1],
     }
+    alarm = {
+        "view": None,
+        "fault": "missing",
+        "field": f"{STYLED}\x9b",
+        "expected": "string",
+        "since": "then",
+        "records": 2,
+    }
     frame = {
         "lake": f"/x/{STYLED}\x1b",
         "at": "now",
         "writer": f"{STYLED}\r",
-        "pipelines": [{"pipeline": f"{STYLED}\x9b", "queries": [query]}],
+        "pipelines": [{"pipeline": f"{STYLED}\x9b", "alarms": [alarm], "queries": [query]}],
     }
     out = io.StringIO()
     with redirect_stdout(out), mock.patch.dict("os.environ", {"COLUMNS": "220"}):
         top_screen.show_once(frame)
     told = out.getvalue()
-    assert told.count(STYLED) == 5
+    assert told.count(STYLED) == 6
     assert "[red]step 1.0" in told
     assert visible(CONTROLS) in told
     assert not OBEYED & {*told}

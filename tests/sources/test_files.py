@@ -55,7 +55,9 @@ def test_identity_is_the_absolute_folder(tmp_path: Path, monkeypatch: pytest.Mon
     assert here != Files(tmp_path / "moved").identity()
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "b/c/a.ndjson", "a.jsonl.gz", "k=1/a.json"])
+@pytest.mark.parametrize(
+    "name", ["a.json", "a.jsonl", "b/c/a.ndjson", "a.jsonl.gz", "a.json.bz2", "k=1/a.json"]
+)
 def test_names_that_are_read(tmp_path: Path, name: str):
     put(tmp_path / name)
     Files(tmp_path).check(once=True)

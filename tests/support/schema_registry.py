@@ -17,12 +17,18 @@ class Registry:
     url: str = ""
     subjects: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     broken: bool = False
+    asked: list[str] = field(default_factory=list)
 
     def answer(self, path: str) -> tuple[int, object]:
-        _, _, subject, *rest = path.split("/")
+        _, kind, subject, *rest = path.split("/")
         versions = self.subjects.get(subject)
+        self.asked.append(path)
         if self.broken:
             return 500, {"message": "no leader"}
+        if kind == "schemas":
+            known = {str(n): text for all_ in self.subjects.values() for n, text in all_}
+            text = known.get(rest[0])
+            return (200, {"schema": text}) if text else (404, {"message": "Schema not found"})
         if versions is None:
             return 404, {"message": "Subject not found."}
         if len(rest) == 1:

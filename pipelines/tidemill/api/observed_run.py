@@ -9,6 +9,7 @@ from typing import Any
 from tidemill.monitoring.profile.batch_profile import Profiles
 from tidemill.monitoring.profile.kept_profiles import Keeper
 from tidemill.monitoring.prometheus import Exporter
+from tidemill.operations.gold_sink import GoldSink
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
 from tidemill.pipeline import runner
@@ -36,6 +37,8 @@ def run(
     keeper = Keeper(profiles)
     if profile:
         observers.append(keeper)
+    sink = GoldSink(pipeline.lake)
+    observers.append(sink)
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
         with ExitStack() as looking:
             if profile:
@@ -45,6 +48,7 @@ def run(
                 runner.run_once(pipeline, stop, observers, totals)
             else:
                 runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
+        sink.send()
         keeper.keep(pipeline)
         summary = totals.summary(pipeline, time.monotonic() - started)
         return {**summary, "profile": profiles.told()} if profile else summary

@@ -32,10 +32,12 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Duration, Identifier, Size
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
+from tidemill.sources.kafka.words import KafkaSink
 from tidemill.sources.registry import kind_of, kinds
 
 SHIPPED = Path(__file__).parent / "shipped"
 LEAST_RETENTION = timedelta(days=7)  # what Delta holds to be safe
+_TOPIC = ("sink", "kafka", "topic")
 LEAST_LOG = timedelta(hours=1)  # a reader may have begun with an older version
 Mode = Literal["recompute", "incremental", "auto"]
 ServedHistory = Literal["maintenance", "refresh"]
@@ -92,6 +94,12 @@ class Maintenance(Declared):
         return self
 
 
+class Sink(Declared):
+    """Where what changes in gold is sent, beside its tables."""
+
+    kafka: KafkaSink
+
+
 class PipelineDefinition(Declared):
     """One pipeline: its tables are `<pipeline>_bronze`, `<pipeline>_events`, `<view>_features` ...
 
@@ -104,7 +112,7 @@ class PipelineDefinition(Declared):
     table that maintenance, or each refresh, feeds.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. With `publish` an
-    online store follows gold.
+    online store follows gold; a `sink` is sent what changes in it.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -123,6 +131,7 @@ class PipelineDefinition(Declared):
     publish: Publishing | None = None
     served_history: ServedHistory | None = None
     quality: Quality = Field(default_factory=Rules)
+    sink: Sink | None = None
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
@@ -146,6 +155,8 @@ class PipelineDefinition(Declared):
                     "event_time or schema"
                 )
             self._check_history(view)
+            if self.sink and len(names) > 1 and "{view}" not in self.sink.kafka.topic:
+                raise Misdeclared("a topic of several views has {view} in its name", *_TOPIC)
             if view.source not in (None, self.pipeline):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
         dimension_words.check(self.dimensions, self.enrich, self.pipeline, self.views)
@@ -326,6 +337,8 @@ def _words() -> Words:
         "triggers": Triggers,
         "maintenance": Maintenance,
         "publish": Publishing,
+        "sink": Sink,
+        "sink.kafka": KafkaSink,
         "views": FeatureView,
         "dimensions": Dimension,
         **{f"dimensions.source.{kind.name}": kind.words for kind in kinds().values()},

@@ -58,6 +58,7 @@ class BatchRow:
     backlog: int | None = None
     overflowed: Mapping[str, int] = field(default_factory=dict)
     unmatched: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, str] = field(default_factory=dict)  # types of fields refused for
 
     @property
     def freshness(self) -> int | None:
@@ -238,6 +239,7 @@ def _of_batches(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator
                 late_seconds=fields.get("late_seconds"),
                 late_most=fields.get("late_most"),
                 unmatched=fields.get("unmatched", {}),
+                expected=fields.get("expected", {}),
                 merged=merged,
                 backlog=_waited(flow, query, fields, commit),
             )

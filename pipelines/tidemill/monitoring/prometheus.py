@@ -27,6 +27,7 @@ from tidemill.lake import batches
 from tidemill.lake.batches import BatchRow
 from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.silver import lateness
+from tidemill.pipeline.silver.validation import changed_fields
 
 if TYPE_CHECKING:
     from tidemill.config.settings import Clock
@@ -61,9 +62,15 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Gold's as_of minus the online store's; NaN while the store does not answer",
         ("view",),
     ),
+    "tidemill_schema_fault_timestamp_seconds": (
+        "The newest batch that refused records for a field: its type, or that it is gone",
+        ("query", "view", "field", "fault", "expected"),
+    ),
     "tidemill_query_active": ("1 while the query runs", ("query",)),
     "tidemill_input_rows_per_second": ("Rows that arrive, by Spark's progress", ("query",)),
     "tidemill_processed_rows_per_second": ("Rows that go through", ("query",)),
+    "tidemill_source_behind_seconds": ("How far a Kinesis stream is read behind", ("query",)),
+    "tidemill_source_behind_records": ("How far a partition is read behind, at most", ("query",)),
     "tidemill_trigger_seconds": ("How long the last trigger took", ("query",)),
 }
 _OF_CLEAN = {
@@ -145,6 +152,7 @@ class Exporter(Observer):
         """Take in what batches did."""
         for row in rows:
             self._batch(row)
+            self._faults(row)
             if row.query == "clean":
                 self._clean(row)
             if row.view:
@@ -173,6 +181,13 @@ class Exporter(Observer):
         committed.set(row.committed_at.timestamp())
         for step, seconds in row.seconds.items():
             self._steps.labels(pipeline=self.pipeline, step=step, **who).observe(seconds)
+
+    def _faults(self, row: BatchRow) -> None:
+        for fault, name, expected, _ in changed_fields.faults(row.refused, row.expected):
+            whose = {"query": row.query, "view": row.view or ""}
+            what = {"field": name, "fault": fault, "expected": expected}
+            newest = self.gauge("tidemill_schema_fault_timestamp_seconds", **whose, **what)
+            newest.set(row.committed_at.timestamp())
 
     def _clean(self, row: BatchRow) -> None:
         for name, metric in _OF_CLEAN.items():

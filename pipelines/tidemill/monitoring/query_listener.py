@@ -6,9 +6,12 @@ but the events.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
@@ -19,6 +22,15 @@ _RATES = {
     "tidemill_input_rows_per_second": "inputRowsPerSecond",
     "tidemill_processed_rows_per_second": "processedRowsPerSecond",
 }
+
+
+# What sources say of how far they are behind: a metric, its unit, and the gauge. `kinesis_py` says
+# it as its newest offset, Databricks' kinesis and Spark's Kafka among their metrics.
+_BEHIND = (
+    ("millisBehindLatest", 1000, "tidemill_source_behind_seconds"),
+    ("maxMsBehindLatest", 1000, "tidemill_source_behind_seconds"),
+    ("maxOffsetsBehindLatest", 1, "tidemill_source_behind_records"),
+)
 
 
 class Metrics(Protocol):
@@ -42,6 +54,7 @@ class Progress(StreamingQueryListener):
         """Report to this exporter."""
         self._exporter = exporter
         self._names: dict[str, str] = {}  # by the run's id, which is all that an end tells
+        self._behind: dict[str, set[str]] = {}  # the gauges that a query's source has set
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Note that a query runs."""
@@ -62,6 +75,17 @@ class Progress(StreamingQueryListener):
         seconds = progress.durationMs.get("triggerExecution", 0) / 1000
         self._exporter.gauge("tidemill_trigger_seconds", query=name).set(seconds)
 
+        for source in progress.sources:
+            for metric, behind in how_far_behind(source):
+                self._behind.setdefault(name, set()).add(metric)
+                self._exporter.gauge(metric, query=name).set(behind)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Note that a trigger found nothing new, so that its source is not behind."""
+        name = self._names.get(str(event.runId), "")
+        for metric in self._behind.get(name, ()):
+            self._exporter.gauge(metric, query=name).set(0)
+
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Note that a query ended, and whether by an error."""
         name = self._names.pop(str(event.runId), None)
@@ -70,3 +94,20 @@ class Progress(StreamingQueryListener):
         self._exporter.gauge("tidemill_query_active", query=name).set(0)
         if event.exception:
             self._exporter.count("tidemill_query_failures_total", 1, query=name)
+
+
+def how_far_behind(source: Any) -> Iterator[tuple[str, float]]:
+    """Yield, of a source's progress, each gauge of how far it is behind what there is to read."""
+    said: Mapping[str, Any] = {**_object(source.latestOffset), **(source.metrics or {})}
+    for name, unit, metric in _BEHIND:
+        if name in said:
+            yield metric, float(said[name]) / unit
+
+
+def _object(text: str | None) -> Mapping[str, Any]:
+    """Return the object that a text is; an offset may be any other JSON."""
+    try:
+        said = json.loads(text or "null")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}

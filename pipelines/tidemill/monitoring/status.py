@@ -20,6 +20,7 @@ from tidemill.config.dataflow import Query
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.lake import batches, discovery, lock
 from tidemill.lake.batches import BatchRow, Flow
+from tidemill.monitoring.schema_alarms import SchemaAlarms
 
 FIRST = 40  # commits of each table that the first frame reads
 KEPT = timedelta(hours=1)
@@ -35,6 +36,7 @@ class Watched:
     flow: Flow
     versions: dict[str, int] = field(default_factory=dict)
     rows: dict[tuple[str, str | None], list[BatchRow]] = field(default_factory=dict)
+    alarms: SchemaAlarms = field(default_factory=SchemaAlarms)
 
     def look(self, now: datetime) -> None:
         """Read the batches that are new, and forget old ones, the newest of each query never."""
@@ -42,7 +44,12 @@ class Watched:
             if table not in self.versions:
                 newest = self.flow.reader.commits(table, 1)
                 self.versions[table] = max((newest[0].version if newest else -1) - FIRST, -1)
+        is_first = not self.rows
         new_rows = batches.since(self.flow, self.versions)
+        if is_first:
+            self.alarms.read_log(self.flow, new_rows)
+        else:
+            self.alarms.take(new_rows)
         self.versions = batches.seen(self.flow, new_rows, self.versions)
         for row in new_rows:
             self.rows.setdefault((self._query_of(row), row.view), []).append(row)
@@ -96,7 +103,12 @@ def frame(place: Place, watched: Sequence[Watched], clock: Clock) -> Frame:
         "lake": str(place),
         "writer": lock.holder(place.folder) if place.folder else None,
         "pipelines": [
-            {"pipeline": one.flow.pipeline, "queries": list(one.queries(now))} for one in watched
+            {
+                "pipeline": one.flow.pipeline,
+                "alarms": list(one.alarms.at(now)),
+                "queries": list(one.queries(now)),
+            }
+            for one in watched
         ],
     }
 

@@ -1,12 +1,14 @@
-"""What a pipeline's source needs: its jars, something that answers, leave to read it."""
+"""What a pipeline's source and those of its dimensions need: jars, something that answers, leave to
+read it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol, runtime_checkable
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dimension import Dimension
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import TidemillError
@@ -14,7 +16,10 @@ from tidemill.lake.session import ivy
 from tidemill.lake.session.local_machine import Check
 from tidemill.pipeline import connection, failures
 from tidemill.pipeline.connection import Opening
+from tidemill.sources import Source
+from tidemill.sources.kafka import KIND as KAFKA
 from tidemill.sources.registry import kind_of
+from tidemill.sources.source_kind import SourceKind
 
 EXPECTED = "what the pipeline's source names"
 
@@ -29,37 +34,72 @@ class Probed(Protocol):
 
 
 def fetch_jars(definition: PipelineDefinition) -> None:
-    """Fetch the jars of the source's kind, unless they are here; SetupError where they cannot be
-    had."""
-    jars = kind_of(definition.source).jars
-    if ivy.missing(jars):
-        ivy.fetch(jars)
+    """Fetch the jars of the kinds of its sources, unless they are here; SetupError where they
+    cannot be had."""
+    for kind in connection.kinds_of(definition):
+        if ivy.missing(kind.jars):
+            ivy.fetch(kind.jars)
 
 
 def checks_of_source(definition: PipelineDefinition, place: Place) -> list[Check]:
-    """Return the checks of a pipeline's source, in the order in which to repair them; the first
-    that fails is the last one."""
-    found = []
-    for check in _checks(definition, place):
-        found.append(check)
-        if not check.ok:
-            break
-    return found
-
-
-def _checks(definition: PipelineDefinition, place: Place) -> Iterator[Check]:
-    kind = kind_of(definition.source)
-    if kind.jars:
-        yield _jars(kind.name, ivy.missing(kind.jars))
+    """Return the checks of a pipeline's source and of its dimensions' sources, in the order in
+    which to repair them; of each source the first that fails is the last one."""
     opening = connection.with_source(Opening(place, Clock.from_environment()), definition)
+    found = list(_until_one_fails(_checks(definition, opening)))
+    for dimension in definition.dimensions:
+        found += _until_one_fails(_checks_of_dimension(dimension, definition, opening))
+    found += _until_one_fails(_checks_of_sink(definition))
+    return list({check.name: check for check in found}.values())
+
+
+def _until_one_fails(checks: Iterator[Check]) -> Iterator[Check]:
+    for check in checks:
+        yield check
+        if not check.ok:
+            return
+
+
+def _checks(definition: PipelineDefinition, opening: Opening) -> Iterator[Check]:
+    kind = kind_of(definition.source)
+    return _of_source(kind, "", lambda: connection.source_of(definition, opening), opening)
+
+
+def _checks_of_dimension(
+    dimension: Dimension, definition: PipelineDefinition, opening: Opening
+) -> Iterator[Check]:
+    def opened() -> Source:
+        return connection.source_of_dimension(dimension, definition, opening)
+
+    return _of_source(kind_of(dimension.source), f" of {dimension.name}", opened, opening)
+
+
+def _checks_of_sink(definition: PipelineDefinition) -> Iterator[Check]:
+    if definition.sink is None:
+        return
+    yield _jars(KAFKA.name, ivy.missing(KAFKA.jars))
     try:
-        source = connection.checked_source(opening, definition, once=False)
-        yield Check("source", True, f"{kind.name}: it answers", EXPECTED)
-        if isinstance(source, Probed):
-            yield Check("topics", True, f"{_probed(source, opening)}: may be read", EXPECTED)
+        connection.check_sink(definition)
+        yield Check("sink", True, "kafka: it answers", EXPECTED)
     except TidemillError as error:
         found = f"{error.where}: {error.message}" if error.where else error.message
-        yield Check("source", False, found, EXPECTED, error.expected or "")
+        yield Check("sink", False, found, EXPECTED, error.expected or "")
+
+
+def _of_source(
+    kind: SourceKind, whose: str, opened: Callable[[], Source], opening: Opening
+) -> Iterator[Check]:
+    if kind.jars:
+        yield _jars(kind.name, ivy.missing(kind.jars))
+    try:
+        source = opened()
+        source.check(once=False)
+        yield Check(f"source{whose}", True, f"{kind.name}: it answers", EXPECTED)
+        if isinstance(source, Probed):
+            found = f"{_probed(source, opening)}: may be read"
+            yield Check(f"topics{whose}", True, found, EXPECTED)
+    except TidemillError as error:
+        found = f"{error.where}: {error.message}" if error.where else error.message
+        yield Check(f"source{whose}", False, found, EXPECTED, error.expected or "")
 
 
 def _jars(kind: str, missing: list[str]) -> Check:

@@ -32,6 +32,7 @@ from tidemill.lake.session import ivy
 from tidemill.lake.session.session import makes_local, session
 from tidemill.pipeline.queries import Pipeline
 from tidemill.sources import Source, registry
+from tidemill.sources.kafka import KIND as KAFKA
 from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
 
 
@@ -179,7 +180,7 @@ def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinitio
 def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
     """Return an opening whose session, where one is made here, has on its class path those jars of
     its sources' kinds that are on this machine."""
-    paths = [path for kind in _kinds_of(definition) for path in ivy.class_path(kind.jars)]
+    paths = [path for kind in kinds_of(definition) for path in ivy.class_path(kind.jars)]
     here = ":".join(str(path) for path in paths if path.is_file())
     if not here:
         return opening
@@ -189,7 +190,7 @@ def with_source(opening: Opening, definition: PipelineDefinition) -> Opening:
 
 def _check_jars(definition: PipelineDefinition) -> None:
     """Refuse a source whose jars a session that is made here would lack."""
-    for kind in _kinds_of(definition):
+    for kind in kinds_of(definition):
         missing = ivy.missing(kind.jars)
         if missing and makes_local():
             raise SetupError(
@@ -199,10 +200,11 @@ def _check_jars(definition: PipelineDefinition) -> None:
             )
 
 
-def _kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
-    """Return the kinds of a pipeline's sources, its dimensions' too, each once."""
+def kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
+    """Return the kinds of a pipeline's sources, its dimensions' and its sink's too, each once."""
     sources = [definition.source, *(dimension.source for dimension in definition.dimensions)]
-    return list({(kind := registry.kind_of(source)).name: kind for source in sources}.values())
+    kinds = [*map(registry.kind_of, sources), *([KAFKA] if definition.sink else [])]
+    return list({kind.name: kind for kind in kinds}.values())
 
 
 def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bool) -> Source:
@@ -213,7 +215,21 @@ def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bo
     source.check(once=once)
     for dimension in definition.dimensions:
         source_of_dimension(dimension, definition, opening).check(once=False)
+    check_sink(definition)
     return source
+
+
+def check_sink(definition: PipelineDefinition) -> None:
+    """Raise SourceError where no broker of the definition's sink answers, UsageError for a secret
+    that is not set; accept a definition without one."""
+    if definition.sink is None:
+        return
+    from tidemill.sources.kafka import reader_options
+    from tidemill.sources.kafka.source import check_reachable
+
+    words = definition.sink.kafka
+    reader_options.writing(words, words.topic)
+    check_reachable(words, "sink.kafka")
 
 
 def source_of(definition: PipelineDefinition, opening: Opening) -> Source:

@@ -29,9 +29,11 @@ _NOISE = (
     "Caused by: org",
 )
 _OURS = re.compile(r"tidemill\.errors\.(\w+Error): (.+)")
-# An error's text: `<where>: <what was found> (expected: <what to do>)`, where a name or a path.
+# An error's text: `<where>: <what was found> (expected: <what to do>)`, where a name, a path, or a
+# URL.
 _PARTS = re.compile(
-    r"(?:(?P<where>(?:view )?[\w./-]+): )?(?P<found>.+?)(?: \(expected: (?P<expected>.+)\))?"
+    r"(?:(?P<where>(?:view |https?://[\w.:-]+)?[\w./%-]+): )?"
+    r"(?P<found>.+?)(?: \(expected: (?P<expected>.+)\))?"
 )
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")
 _BYPASS = re.compile(r" If necessary set \S+ to \S+ to bypass this error\.?")

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidemill.errors import InputError, QueryError
 from tidemill.features.windows import duration
 from tidemill.lake.batches import BatchRow, Versions
+from tidemill.lake.commits import ledger
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.failures import explained
 from tidemill.pipeline.observer import Observer
@@ -163,6 +164,9 @@ def run(
     running: dict[str, StreamingQuery] = {}
     ticked, checked = None, datetime.now(timezone.utc)
     try:
+        for name in queries_to_fill(pipeline):
+            if not stop:
+                finish(name, pipeline, stop, recorder)
         while not stop.wait(POLL) and not any(o.has_enough for o in observers):
             _start_ready(pipeline, triggers, running)
             _watch_over(running)
@@ -181,6 +185,22 @@ def run(
             observer.on_stop()
     recorder.record()
     return recorder.totals
+
+
+def queries_to_fill(pipeline: Pipeline) -> list[str]:
+    """Return the queries, in their order, that bring up to date what no batch has filled yet of the
+    dimensions that events take columns of: events that are cleaned before would have nulls.
+
+    They take all that their sources have at the time; one that has nothing is waited for no longer.
+    """
+    lake, wanted = pipeline.lake, {one.dimension for one in pipeline.definition.enrich}
+    empty = {
+        name
+        for name in wanted
+        if ledger.newest_append(lake, lake.tables.dimensions[name].rows.name, lake.generation)
+        is None
+    }
+    return [query.checkpoint for query in pipeline.graph if query.dimension in empty]
 
 
 def _is_busy(queries: Iterable[StreamingQuery]) -> bool:

@@ -18,8 +18,11 @@ from lakes import NOW, at
 from tidemill.config.settings import Clock, Place
 from tidemill.operations.rebuild.wanted import wanted
 from tidemill.operations.rebuild.work import Work
+from tidemill.pipeline import runner
 from tidemill.pipeline.connection import Opening
+from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.silver.lookup import Readings
+from tidemill.sources.files.source import Files
 
 BASIC = Change(10, at("08:00"), None, customer(1, "basic", 5), "c")
 GOLD = Change(20, at("09:00"), None, customer(1, "gold", 9), "u")
@@ -151,3 +154,31 @@ def test_late_rows_are_repaired_by_the_keys_they_change(
     before = len(lake.ledgers("purchases_events"))
     assert enriched_events.look_up_again(work, lake.lake) == again, "found again after a crash"
     assert len(lake.ledgers("purchases_events")) == before
+
+
+def test_a_first_start_fills_dimensions_before_an_event_is_cleaned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run` takes all that a dimension's source has before its queries start; once the dimension
+    has had a batch, it waits for none."""
+    lake = DimensionLake.new(spark, tmp_path / "lake", declared())
+    purchases, changes = (Files(tmp_path / name) for name in ("purchases", "changes"))
+    pipeline = Pipeline(lake.lake, purchases, Clock(NOW), "event", feeds={"customer": changes})
+    purchases.folder.mkdir()
+    changes.folder.mkdir()
+    order: list[str] = []
+    stop = runner.Stop()
+
+    def started(*_: object) -> None:
+        order.append("all")
+        stop.asked.set()
+
+    monkeypatch.setattr(runner, "finish", lambda name, *_: order.append(name))
+    monkeypatch.setattr(runner, "_start_ready", started)
+    runner.run(pipeline, stop)
+    assert order == ["land_customer", "dimension_customer", "all"]
+
+    lake.change([])
+    assert runner.queries_to_fill(pipeline) == ["land_customer", "dimension_customer"]
+    lake.change(["null"])
+    assert runner.queries_to_fill(pipeline) == []

@@ -49,6 +49,7 @@ def drawn(frame: Frame, width: int) -> RenderableType:
     for one in frame["pipelines"]:
         parts += [line(), line((one["pipeline"], "bold")), _queries(one["queries"], width)]
         parts += [_refused(query) for query in one["queries"] if query["refused"]]
+        parts += [_alarm(alarm) for alarm in one["alarms"]]
     if not frame["pipelines"]:
         parts.append(line(("no pipeline has run here yet", "yellow")))
     return Group(*parts)
@@ -99,6 +100,13 @@ def _refused(query: dict[str, Any]) -> Text:
     worst = sorted(query["refused"].items(), key=lambda item: -item[1])
     reasons = ", ".join(f"{reason} {records:,}" for reason, records in worst[:6])
     return line((f"refused by the newest batch: {reasons}", "yellow"))
+
+
+def _alarm(alarm: dict[str, Any]) -> Text:
+    what = f"{alarm['fault']}:{alarm['field']}, expected {alarm['expected']}"
+    whose = f" of {alarm['view']}" if alarm["view"] else ""
+    since = f"since {alarm['since']}: {alarm['records']:,} records refused"
+    return line((f"the schema has changed{whose}: {what}, {since}", "red"))
 
 
 def _count(number: int | None) -> str:

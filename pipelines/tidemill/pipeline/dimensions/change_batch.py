@@ -30,6 +30,7 @@ from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions import change_records, dimension_merge
 from tidemill.pipeline.gold.merge import lost_race
 from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.validation import changed_fields
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ def _counted(rows: DataFrame, dimension: Dimension, quarantine: Table) -> Mappin
     by_reason: Counter[str] = Counter()
     for row in each:
         by_reason.update(dict.fromkeys(row["reasons"], row["records"]))
+    expected = changed_fields.expected(by_reason, change_records.fields(dimension))
     events, quarantined, tombstones = (
         sum(row["records"] for row in each),
         sum(row["records"] for row in each if row["reasons"]),
@@ -116,6 +118,7 @@ def _counted(rows: DataFrame, dimension: Dimension, quarantine: Table) -> Mappin
         "quarantined": quarantined,
         "tombstones": tombstones,
         "refused": dict(sorted(by_reason.items())),
+        **({"expected": expected} if expected else {}),
         "refused_digest": digest_of_all(row["refused_digest"] for row in each if row["reasons"]),
         "digest": digest_of_all(row["digest"] for row in each),
     }

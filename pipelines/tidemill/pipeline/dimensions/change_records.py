@@ -95,14 +95,14 @@ def judge(bronze: DataFrame, dimension: Dimension) -> DataFrame:
     image = f"CASE WHEN {form.is_delete} THEN __before ELSE {form.after} END AS __image"
     rows = rows.selectExpr("*", image, f"{form.is_delete} AS deleted")
     rows = rows.selectExpr("*", "schema_of_variant(__image) AS __row_kind")
-    rows = with_fields(rows, _fields(dimension), "__image", "$")
+    rows = with_fields(rows, fields(dimension), "__image", "$")
     cases = ", ".join(f"CASE WHEN {sql} THEN '{why}' END" for why, sql in _reasons(dimension))
     reasons = f"sort_array(array_except(array({cases}), array(CAST(NULL AS STRING))))"
     none = "CAST(array() AS ARRAY<STRING>)"
     return rows.selectExpr(
         *bronze.columns,
         "tombstone",
-        *(f"{_value(field, dimension)} AS {field.name}" for field in _fields(dimension)),
+        *(f"{_value(field, dimension)} AS {field.name}" for field in fields(dimension)),
         *(f"{_key_before(field)} AS __before_{field.name}" for field in _keys(dimension)),
         "deleted",
         "changed_at",
@@ -152,7 +152,8 @@ def _empty() -> str:
     return f"raw_payload IS NULL OR coalesce({' OR '.join(said)}, FALSE)"
 
 
-def _fields(dimension: Dimension) -> list[Field]:
+def fields(dimension: Dimension) -> list[Field]:
+    """Return the fields of a row: keys and attributes."""
     return [
         Field(name, type_.rstrip("?"), not type_.endswith("?"))
         for name, type_ in dimension.column_types.items()
@@ -160,7 +161,7 @@ def _fields(dimension: Dimension) -> list[Field]:
 
 
 def _keys(dimension: Dimension) -> list[Field]:
-    return [field for field in _fields(dimension) if field.name in dimension.keys]
+    return [field for field in fields(dimension) if field.name in dimension.keys]
 
 
 def _value(field: Field, dimension: Dimension) -> str:
@@ -193,7 +194,7 @@ def _reasons(dimension: Dimension) -> list[tuple[str, str]]:
             absent = f"coalesce(NOT {_OBJECT.format(kind='__row_kind')}, TRUE)"
             reasons.append((f"missing:{row}", f"{mine} AND {absent}"))
     has_row = f"{known} AND {_OBJECT.format(kind='__row_kind')}"
-    for field in _fields(dimension):
+    for field in fields(dimension):
         mine = has_row if field.name in dimension.keys else f"{has_row} AND NOT deleted"
         for reason, sql in _of_field(field):
             reasons.append((reason, f"{mine} AND {sql}"))

@@ -29,6 +29,7 @@ from tidemill.pipeline.silver import lateness, lookup
 from tidemill.pipeline.silver.duplicates import Accepted, accepted_events
 from tidemill.pipeline.silver.judged_batch import JudgedBatch, judged, refused_rows, valid_events
 from tidemill.pipeline.silver.lookup import Readings
+from tidemill.pipeline.silver.validation import changed_fields, record
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ def clean(
             _write_refused(records, result, batch_id, lake)
             with lookup.taken(accepted.rows, lake, readings) as taken:
                 seconds = {"clean": round(time.monotonic() - started, 3)}
-                told = {**_told_events(result, records, accepted, seconds), **taken.told}
+                expected = _expected(records, lake)
+                told = {**_told_events(result, records, accepted, expected, seconds), **taken.told}
                 _write_events(taken.rows, result, told, batch_id, lake)
             log.info("clean batch %d: %s", batch_id, result)
             return result
@@ -97,13 +99,23 @@ def _write_events(
 
 
 def _told_events(
-    result: Cleaned, records: JudgedBatch, accepted: Accepted, seconds: Mapping[str, float]
+    result: Cleaned,
+    records: JudgedBatch,
+    accepted: Accepted,
+    expected: Mapping[str, str],
+    seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     return {
         **_told(result, accepted.totals.digest, seconds),
         "refused": records.by_reason,
+        **({"expected": expected} if expected else {}),
         **lateness.told(accepted.totals.late, result.accepted),
     }
+
+
+def _expected(records: JudgedBatch, lake: Lake) -> dict[str, str]:
+    every = [*record.fields(lake.pipeline), record.event_time(lake.pipeline)]
+    return changed_fields.expected(records.by_reason, every)
 
 
 def _told(result: Cleaned, rows_digest: str, seconds: Mapping[str, float]) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from tidemill.errors import InputError
 from tidemill.sources.files.intake import KEEP, Intake
 from tidemill.sources.files.parquet import Footer, check_magic, common_schema, read_footer
 
-JSON = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+JSON = tuple(
+    f".{kind}{packed}" for kind in ("json", "jsonl", "ndjson") for packed in ("", ".gz", ".bz2")
+)
 PARQUET = (".parquet",)
 HIDDEN = ("_", ".")
 BLANK = " \t\r\n\v\f\ufeff"
@@ -126,7 +128,7 @@ class Files:
             schema, nanos = common_schema(spark.read.options(**_local_options()), footers)
             rows = self._load(spark, "parquet", "[^_.]*.parquet", schema)
             return self._records(rows, _row_payload(schema.names, nanos))
-        rows = self._load(spark, "text", "[^_.]*.{json,jsonl,ndjson,json.gz,jsonl.gz,ndjson.gz}")
+        rows = self._load(spark, "text", "[^_.]*{" + ",".join(JSON) + "}")
         lines = rows.where(F.ltrim(F.col("value"), F.lit(BLANK)) != "")
         return self._records(lines, F.col("value"))
 

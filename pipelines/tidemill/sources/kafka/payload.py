@@ -2,6 +2,7 @@
 
     value ──json──────► text, where it is UTF-8
           ──avro──────► from_avro, by the schema that the record names or the file's ──► to_json
+                        of an id that came since the start: late_schemas
           ──protobuf──► the message that the file describes ──► JSON
     what none of them reads ──► base64:<the bytes>, which clean refuses as malformed
 
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import InputError
 from tidemill.sources import UNDECODED
-from tidemill.sources.kafka import protobuf, schema_registry
+from tidemill.sources.kafka import late_schemas, protobuf, schema_registry
 from tidemill.sources.kafka.words import KafkaSource, PayloadSchema
 
 HEADER = 5  # bytes of Confluent's wire format: a zero, and the schema's id
@@ -65,7 +66,8 @@ def avro_schemas(words: KafkaSource) -> Mapping[int | None, str]:
     schema = _schema(words)
     if schema.file:
         return {None: _bytes(schema).decode("utf-8")}
-    return dict(schema_registry.of_subjects(schema, words.topics, words.timeout))
+    registry = schema_registry.of(schema, words.timeout)
+    return dict(schema_registry.of_subjects(registry, schema, words.topics))
 
 
 def _avro(words: KafkaSource) -> Column:
@@ -87,6 +89,10 @@ def _avro(words: KafkaSource) -> Column:
         F.when(F.lit(True) if number is None else named == number, decoded(schema))
         for number, schema in schemas.items()
     ]
+    if _schema(words).registry:
+        decode = late_schemas.decoder(schema_registry.of(_schema(words), words.timeout))
+        late = F.when(headed & ~named.isin(*schemas), value)  # null of any other
+        cases.append(F.udf(decode, "string")(late))
     read = F.coalesce(*cases)
     return F.when(headed, read) if confluent else read
 

@@ -1,4 +1,4 @@
-"""The options of Spark's Kafka reader, from the words of a source."""
+"""The options of Spark's Kafka reader, from the words of a source, and writer, from a sink's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tidemill.features.windows import duration
 from tidemill.sources.kafka.secrets import resolved
-from tidemill.sources.kafka.words import KafkaSecurity, KafkaSource
+from tidemill.sources.kafka.words import KafkaSecurity, KafkaSink, KafkaSource
 
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -34,7 +34,26 @@ def connecting(words: KafkaSource) -> dict[str, str]:
     }
 
 
-def milliseconds(words: KafkaSource) -> int:
+def writing(words: KafkaSink, topic: str) -> dict[str, str]:
+    """Return what a batch is written to a topic with; UsageError for a secret that is not set.
+
+    Every replica has a record before it counts as written, and a record that is sent again by the
+    client is there once.
+    """
+    limit = milliseconds(words)
+    return {
+        "kafka.bootstrap.servers": words.bootstrap_servers,
+        "topic": topic,
+        "kafka.acks": "all",
+        "kafka.enable.idempotence": "true",
+        "kafka.max.block.ms": str(limit),
+        "kafka.request.timeout.ms": str(limit // 2),
+        "kafka.delivery.timeout.ms": str(limit),
+        **_security(words.security),
+    }
+
+
+def milliseconds(words: KafkaSource | KafkaSink) -> int:
     """Return how long the brokers may take to answer."""
     return int(duration(words.timeout).total_seconds() * 1000)
 

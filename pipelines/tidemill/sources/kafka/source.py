@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import SourceError
 from tidemill.sources.kafka import payload, reader_options
-from tidemill.sources.kafka.words import KafkaSource
+from tidemill.sources.kafka.words import KafkaSink, KafkaSource
 
 A_LONG_TIME = 10**9  # seconds: no record is that far ahead
 Range = tuple[int, int]
@@ -39,7 +39,7 @@ class Kafka:
         read, SourceError where no broker or registry answers."""
         reader_options.connecting(self.words)
         payload.check(self.words)
-        self._check_reachable()
+        check_reachable(self.words, "source")
 
     def check_new(self, since: datetime) -> None:
         """Accept: the stream itself fails for what is wrong."""
@@ -95,22 +95,23 @@ class Kafka:
             F.col("timestamp").alias("source_ts"),
         )
 
-    def _check_reachable(self) -> None:
-        """Raise SourceError unless one of the brokers takes a connection in time."""
-        servers = [one.strip() for one in (self.words.bootstrap_servers or "").split(",")]
-        limit = reader_options.milliseconds(self.words) / 1000 / len(servers)
-        whys = []
-        for server in servers:
-            try:
-                with socket.create_connection(_address(server), timeout=limit):
-                    return
-            except (OSError, ValueError) as error:
-                whys.append(f"{server} ({error})")
-        raise SourceError(
-            f"no broker takes a connection: {', '.join(whys)}",
-            where="source.bootstrap_servers",
-            expected="HOST:PORT of a broker that runs: `make kafka` starts one here",
-        )
+
+def check_reachable(words: KafkaSource | KafkaSink, where: str) -> None:
+    """Raise SourceError unless one of the brokers takes a connection in time."""
+    servers = [one.strip() for one in (words.bootstrap_servers or "").split(",")]
+    limit = reader_options.milliseconds(words) / 1000 / len(servers)
+    whys = []
+    for server in servers:
+        try:
+            with socket.create_connection(_address(server), timeout=limit):
+                return
+        except (OSError, ValueError) as error:
+            whys.append(f"{server} ({error})")
+    raise SourceError(
+        f"no broker takes a connection: {', '.join(whys)}",
+        where=f"{where}.bootstrap_servers",
+        expected="HOST:PORT of a broker that runs: `make kafka` starts one here",
+    )
 
 
 def _address(server: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The words of a Kafka source in a pipeline's file."""
+"""The words of a Kafka source, and of a Kafka sink, in a pipeline's file."""
 
 from __future__ import annotations
 
@@ -109,3 +109,19 @@ class KafkaSource(SourceWords):
         if schema and schema.registry and self.pattern and not schema.subject:
             raise ValueError("a pattern of topics takes the registry's subject")
         return self
+
+
+class KafkaSink(Words):
+    """A topic that gets what changes in gold; with several views it has `{view}` in its name.
+
+    The brokers and how to log in are named as those of a source are.
+    """
+
+    bootstrap_servers: str
+    topic: str
+    security: KafkaSecurity = KafkaSecurity()
+    timeout: Duration = "30s"
+
+    def topic_of(self, view: str) -> str:
+        """Return the topic of a view."""
+        return self.topic.replace("{view}", view)
