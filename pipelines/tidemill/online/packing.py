@@ -23,6 +23,7 @@ _DECIMAL, _TIME, _DATE = 1, 2, 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY_ONE = date(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_KEYS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def head(epoch: int, version: int) -> bytes:
@@ -60,7 +61,7 @@ def unpack(packed: bytes) -> Any:
 
 def key_text(key: Sequence[Any]) -> str:
     """Return a key as text: the same for equal keys, different for others."""
-    return json.dumps([_plain(value) for value in key], ensure_ascii=False, separators=(",", ":"))
+    return _KEYS.encode([_plain(value) for value in key])
 
 
 def _plain(value: Any) -> Any:
