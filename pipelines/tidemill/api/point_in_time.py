@@ -11,8 +11,10 @@ from pyspark.sql import DataFrame
 from tidemill.api.holding import Access
 from tidemill.api.moments import Moment, moment
 from tidemill.api.reads import Facts, of_view
+from tidemill.config.publishing import Publishing
 from tidemill.errors import UsageError
-from tidemill.training import past_answers, spine_file, training_set
+from tidemill.pipeline import publication
+from tidemill.training import audit, past_answers, spine_file, training_set
 from tidemill.training.past_answers import Key
 from tidemill.training.training_set import TrainingSet, Wanted
 
@@ -85,3 +87,30 @@ def history(
     span = (moment(start, "start"), moment(end, "end"))
     access.session()
     return past_answers.history(*of_view(access, view), keys, *span, access.opening.clock)
+
+
+def audited(
+    access: Access,
+    view: str,
+    store: str | None,
+    sample: int,
+    responses: Path | None,
+    on_step: Callable[[str], None],
+) -> Facts:
+    """Compare online store, gold, recompute, training set and logged answers of some keys."""
+    if sample < 1:
+        raise UsageError(f"{sample} keys", where="sample", expected="at least 1")
+    access.session()
+    lake, declared = of_view(access, view)
+    lake = lake.within(access.session())
+    address = publication.address_of(lake, lake.pipeline.publish or Publishing(), store)
+    facts = audit.audit(
+        lake,
+        declared,
+        address,
+        access.opening.clock,
+        sample=sample,
+        responses=responses,
+        on_step=on_step,
+    )
+    return {**facts, "store": address.url}

@@ -193,6 +193,26 @@ class Lake:
         words = (mode, time, outside, duplicates)
         return point_in_time.written(self._access, spine, Path(output), views, *words, on_step)
 
+    def audit(
+        self,
+        view: str,
+        *,
+        store: str | None = None,
+        sample: int = 1_000,
+        responses: str | Path | None = None,
+        on_step: Callable[[str], None] = ignore,
+    ) -> Facts:
+        """Compare, for some keys drawn by a hash, what the online store has, gold, a recompute and
+        `training_set(mode="served")`; and answers of the response log of `tidemill serve`.
+
+        Returns `{view, gold_version, as_of, keys, compared, different, sources, examples, skipped,
+        store}`; a source has its rates of mismatch, missing and extra by feature, 0 expected. The
+        store is the pipeline's, else a file in the lake's folder. StoreError where nothing is
+        published of the view.
+        """
+        log = None if responses is None else Path(responses)
+        return point_in_time.audited(self._access, view, store, sample, log, on_step)
+
     def features(self, view: str, at: Moment | None = None) -> DataFrame:
         """Return the view's gold table, as it is or as it was as of a time.
 

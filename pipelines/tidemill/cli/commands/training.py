@@ -1,4 +1,4 @@
-"""The command that makes training sets: training-set."""
+"""Commands of training sets: training-set, and audit, which shows that serving agrees."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from tidemill.cli.options import LakeOptions, example, on_lake
 from tidemill.cli.output.answer import print_one, showing
 from tidemill.cli.output.terminal import print_lines
+from tidemill.query.json_values import text_of
 
 commands = typer.Typer()
 
@@ -76,4 +77,56 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         known = f"{each['first']} to {each['last']}"
         outside = f"; {each['outside']:,} rows outside, null" if each["outside"] else ""
         lines.append(f"  {each['view']}: answered from {known}{outside}")
+    return lines
+
+
+@commands.command(epilog=example("tidemill audit engagement --responses answers.jsonl"))
+@on_lake(waits=False)
+def audit(
+    view: Annotated[str, typer.Argument(help="The feature view.")],
+    store: Annotated[
+        str | None,
+        typer.Option(help="A file or redis://HOST:PORT/0.  [default: the pipeline's, or a file]"),
+    ] = None,
+    sample: Annotated[int, typer.Option(min=1, help="How many keys, drawn by a hash.")] = 1_000,
+    responses: Annotated[
+        Path | None, typer.Option(help="The response log of `tidemill serve`, compared too.")
+    ] = None,
+    pipeline: Annotated[
+        str | None, typer.Option(help="Whose view it is.  [default: a shipped pipeline's]")
+    ] = None,
+    *,
+    options: LakeOptions,
+) -> None:
+    """Prove that training and serving agree: store, gold, recompute, training set, and answers.
+
+    Exit 1 when a value differs.
+    """
+    show = showing(options.as_json)
+    lake = options.open(pipeline=pipeline)
+    facts = lake.audit(view, store=store, sample=sample, responses=responses, on_step=show.say)
+    print_one(options.as_json, facts, lambda: print_lines(_audit_lines(facts)))
+    if facts["different"]:
+        raise typer.Exit(1)
+
+
+def _audit_lines(facts: dict[str, Any]) -> list[str]:
+    """Return the rates that are not 0, examples, and a line that sums up."""
+    lines = []
+    for source in facts["sources"]:
+        for each in source["features"]:
+            rates = {name: each[name] for name in ("mismatch", "missing", "extra") if each[name]}
+            said = ", ".join(f"{name} {rate:.2%}" for name, rate in rates.items())
+            if said:
+                lines.append(f"  {source['source']}  {each['feature']}: {said}")
+    for one in facts["examples"]:
+        key = ", ".join(map(text_of, one["key"]))
+        expected, found = text_of(one["expected"]), text_of(one["found"])
+        lines.append(f"  {one['source']}  {key}  {one['feature']}: {expected} expected, {found}")
+    lines += [f"  not compared: {source}, {why}" for source, why in facts["skipped"].items()]
+    sources = ", ".join(source["source"] for source in facts["sources"])
+    lines.append(
+        f"{facts['view']}: {facts['compared']:,} values of {facts['keys']:,} keys compared with "
+        f"gold version {facts['gold_version']} ({sources}); {facts['different']:,} differ"
+    )
     return lines
