@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -306,6 +307,47 @@ def test_tls(tmp_path: Path) -> None:
         assert store.write(VIEW, [entry(("tls", 1), 1, [1, None])]) == 1
         with pytest.raises(StoreError, match="CERTIFICATE_VERIFY_FAILED"):
             open_store(url).ping()
+
+
+def is_whole(node: Any) -> bool:
+    """Whether a node knows of all slots."""
+    said = node.execute_command("CLUSTER INFO")
+    return "ok" in (said["cluster_state"] if isinstance(said, dict) else str(said))
+
+
+@pytest.mark.redis
+def test_a_cluster_of_two_nodes(tmp_path: Path) -> None:
+    """Rows of one key in two views lie on one node: the braces are its hash tag."""
+    folders = [tmp_path / name for name in "ab"]
+    for folder in folders:
+        folder.mkdir()
+    words = ("--cluster-enabled", "yes")
+    with running(folders[0], *words) as first, running(folders[1], *words) as second:
+        nodes = [first.client(), second.client()]
+        for node, slots in zip(nodes, ((0, 8191), (8192, 16383)), strict=True):
+            node.execute_command("CLUSTER", "ADDSLOTSRANGE", *slots)
+        nodes[0].execute_command("CLUSTER", "MEET", "127.0.0.1", second.port)
+        deadline = time.monotonic() + 30
+        while not all(is_whole(node) for node in nodes):
+            assert time.monotonic() < deadline, "no cluster in time"
+            time.sleep(0.1)
+        address = StoreAddress(first.url.replace("redis:", "redis-cluster:"))
+        store = open_store(address, writes=True)
+        store.check_writable()
+        keys = [("ann", n) for n in range(200)]
+        assert store.write(VIEW, [entry(key, 2, [key[1], None]) for key in keys]) == 200
+        assert store.write(VIEW, [entry(key, 1, [0, None]) for key in keys]) == 0
+        expected = [row(2, n, None) for n in range(200)]
+        assert store.read(VIEW, keys) == expected
+        assert asyncio.run(read_async(address, keys)) == expected
+        other = replace(VIEW, view="pauses")
+        store.write(other, [entry(keys[0], 1, [1, None])])
+        assert all(node.dbsize() > 50 for node in nodes)
+        tagged = [node.keys(r'tidemill:*:{\["ann",0\]}') for node in nodes]
+        assert sorted(map(len, tagged)) == [0, 2]
+        assert store.advance(VIEW, None) and store.views() == [VIEW]
+        assert store.sweep(replace(VIEW, epoch=2)) == 200
+        store.close()
 
 
 def test_times_of_a_state_keep_their_zone(address: StoreAddress) -> None:

@@ -49,14 +49,22 @@ def running(folder: Path, *settings: str) -> Iterator[RedisServer]:
     """Start a server with these settings; skip where Redis is not installed."""
     if shutil.which("redis-server") is None:
         pytest.skip("redis-server is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     server = RedisServer(folder, port, settings, _started(folder, port, settings))
     try:
         yield server
     finally:
         server.stop()
+
+
+def _free_port() -> int:
+    """A free port; nodes of a cluster talk at the one that is 10,000 above it."""
+    while True:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port: int = free.getsockname()[1]
+        if port < 55_000:
+            return port
 
 
 def _started(folder: Path, port: int, settings: tuple[str, ...]) -> subprocess.Popen[bytes]:

@@ -192,9 +192,9 @@ class RedisStore:
         """
         named = script if self._is_cluster else self._digest(script)  # no EVALSHA in its pipeline
         pipeline = self._client.pipeline(transaction=False)
-        call = pipeline.eval if self._is_cluster else pipeline.evalsha
+        command = "EVAL" if self._is_cluster else "EVALSHA"
         for keys, arguments in calls:
-            call(named, len(keys), *keys, *arguments)
+            pipeline.execute_command(command, named, len(keys), *keys, *arguments)
         return [int(said) for said in pipeline.execute()]
 
     def _digest(self, script: str) -> str:
