@@ -182,6 +182,13 @@ def test_the_command(small: Small, tmp_path: Path, spark: SparkSession) -> None:
     assert call("publish", "engagement", "--root", root).code == 0
     answer = call("audit", "engagement", "--root", root, "--json")
     assert (answer.code, answer.json["different"], answer.json["keys"]) == (0, 0, 3)
+    page = tmp_path / "report.html"
+    report = call("report", "engagement", "--root", root, "--output", page, "--json")
+    (kept,) = report.json["audits"]
+    assert (kept["view"], kept["different"], kept["keys"]) == ("engagement", 0, 3)
+    assert "examples" not in kept
+    text = page.read_text()
+    assert "Training and serving" in text and "0 values differ from gold" in text
     told = call("audit", "engagement", "--root", root, "--sample", 2)
     assert told.out.splitlines()[-1] == (
         "engagement: 54 values of 2 keys compared with gold version 1 (store, recompute, "

@@ -14,7 +14,7 @@ from tidemill.api.reads import Facts, of_view
 from tidemill.config.publishing import Publishing
 from tidemill.errors import UsageError
 from tidemill.pipeline import publication
-from tidemill.training import audit, past_answers, spine_file, training_set
+from tidemill.training import audit, kept_audits, past_answers, spine_file, training_set
 from tidemill.training.past_answers import Key
 from tidemill.training.training_set import TrainingSet, Wanted
 
@@ -113,4 +113,5 @@ def audited(
         responses=responses,
         on_step=on_step,
     )
+    kept_audits.keep(lake, facts, access.opening.clock.now())
     return {**facts, "store": address.url}

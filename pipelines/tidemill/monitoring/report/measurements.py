@@ -21,6 +21,7 @@ from tidemill.monitoring.profile import kept_profiles
 from tidemill.monitoring.profile.stack_parts import PARTS
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.silver import lateness
+from tidemill.training import kept_audits
 
 MOST_BINS = 60
 NEWEST = 30  # batches shown one by one
@@ -45,6 +46,7 @@ def report(lake: Lake, clock: Clock, days: int) -> Numbers:
         "refused": _refused(rows),
         "late": _late(rows),
         "profile": _profile(lake, now - timedelta(days=days)),
+        "audits": kept_audits.newest(lake, [view.name for view in lake.pipeline.views]),
         "files": table_health.tables_of(lake),
         "batches": [_shown(row) for row in rows[-NEWEST:]][::-1],
     }

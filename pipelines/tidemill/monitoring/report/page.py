@@ -30,6 +30,9 @@ _NEWEST = (
 _LATE = ("10 s", "1 min", "5 min", "1 h", "6 h", "1 d", "7 d", "more")
 
 
+RATES = ("mismatch", "missing", "extra")
+
+
 def check(output: Path) -> None:
     """Refuse what cannot become the page, before anything is read."""
     charts.require_altair()
@@ -155,6 +158,7 @@ def _sections(numbers: Numbers) -> Iterator[Section]:
         kind="bar",
         color="rows were",
     )
+    yield from _audits(numbers["audits"])
     yield _files(numbers["files"])
     shown = [[row[name] for name in _NEWEST] for row in numbers["batches"]]
     headings = [name.replace("_", " ") for name in _NEWEST]
@@ -217,6 +221,36 @@ def _late(late: Numbers) -> Section:
         rows if counted else [],
         kind="bar",
         empty="No lateness is known: no event was accepted since it is counted.",
+    )
+
+
+def _audits(audits: Sequence[Numbers]) -> Iterator[Section]:
+    """Yield what the newest audit of each view found; nothing where none was done."""
+    if not audits:
+        return
+    rows = []
+    for audit in audits:
+        for source in audit["sources"]:
+            features = source["features"]
+            rates = [max(each[kind] for each in features) for kind in RATES]
+            worst = max(features, key=lambda each: sum(each[kind] for kind in RATES))
+            rows.append(
+                [
+                    audit["at"],
+                    audit["view"],
+                    source["source"],
+                    sum(each["compared"] for each in features),
+                    *(f"{rate:.2%}" for rate in rates),
+                    worst["feature"] if any(rates) else "",
+                ]
+            )
+    headings = ["audit", "view", "source", "values", *RATES, "worst feature"]
+    wrong = sum(audit["different"] for audit in audits)
+    yield Section(
+        "Training and serving",
+        f"The newest `tidemill audit` of each view: {wrong:,} values differ from gold. Rates are "
+        "those of the worst feature.",
+        Table(headings, rows),
     )
 
 
