@@ -272,6 +272,17 @@ def test_a_store_that_dies_holds_up_no_batch(lakes: Lakes, tmp_path: Path) -> No
         assert stored(lake, address) == lake.gold()
 
 
+def test_a_publish_that_takes_too_long_is_given_up(lakes: Lakes, tmp_path: Path) -> None:
+    """By a batch, which goes on; the command has no limit."""
+    address = StoreAddress(str(tmp_path / "online.sqlite"))
+    lake = lakes.fed(FIRST, [view_at("10:01")])
+    with pytest.raises(StoreError, match="time limit of a batch's publish"):
+        publishing.publish(lake.lake, lake.view, address, within=timedelta(microseconds=1))
+    assert not open_store(address).views()[0].is_whole
+    assert publish(lake, address).reason == "a first publish has not ended"
+    assert stored(lake, address) == lake.gold()
+
+
 def test_a_store_that_is_emptied_while_rows_are_brought(
     lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

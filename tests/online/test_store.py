@@ -276,7 +276,7 @@ def test_a_user_of_an_acl_by_names_of_variables(
         "writer", enabled=True, passwords=["+s3cret"], keys=["tidemill:*"], commands=["+@all"]
     )
     named = StoreAddress(redis.url, username_env="STORE_USER", password_env="STORE_PASSWORD")
-    with pytest.raises(StoreError, match="STORE_USER is not set"):
+    with pytest.raises(UsageError, match="STORE_USER is not set"):
         open_store(named).ping()
     monkeypatch.setenv("STORE_USER", "writer")
     monkeypatch.setenv("STORE_PASSWORD", "wrong")

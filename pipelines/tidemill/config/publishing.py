@@ -24,7 +24,9 @@ class Publishing(Declared):
     hour more than the longest window at least. `on_failure` says what a batch does when the store
     does not answer: `catch-up` goes on, and the next publish brings what is missing; `stop` ends
     the run. `username_env` and `password_env` name environment variables, `ca_file` the
-    certificates of TLS. `allow_eviction` takes a Redis that throws keys away when it is full.
+    certificates of TLS. A batch gives a publish up that takes longer than `within`, as if the store
+    did not answer; `tidemill publish` has no such limit. `allow_eviction` takes a Redis that throws
+    keys away when it is full.
     """
 
     store: str | None = None
@@ -34,6 +36,7 @@ class Publishing(Declared):
     username_env: str | None = None
     password_env: str | None = None
     ca_file: str | None = None
+    within: Duration = "5m"
     connect_seconds: float = Field(default=3.0, gt=0, le=60)
     answer_seconds: float = Field(default=5.0, gt=0, le=60)
     allow_eviction: bool = False

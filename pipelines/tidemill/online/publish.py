@@ -14,6 +14,7 @@ feed is read where the versions in between are all there.
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from dataclasses import dataclass, replace
@@ -67,18 +68,25 @@ def publish(
     *,
     rebuild: bool = False,
     ttl: timedelta | None = None,
+    within: timedelta | None = None,
 ) -> Published:
     """Bring the store to gold's newest version; with `rebuild` every row again.
+
+    `ttl` is a row's time to live, `within` how long the writing of rows may take; without it there
+    is no limit.
 
     StoreError where the store does not answer in its time, is full, or may evict rows; run again,
     it goes on.
     """
     started = time.monotonic()
+    deadline = time.time() + within.total_seconds() if within else math.inf
     store = open_store(address, writes=True)
     try:
         store.check_writable()
         for _ in range(ATTEMPTS):
-            work = _Work(lake, view, address, store, rebuild, ttl or view.horizon + MARGIN)
+            work = _Work(
+                lake, view, address, store, rebuild, ttl or view.horizon + MARGIN, deadline
+            )
             if (done := work.run(started)) is not None:
                 return done
     finally:
@@ -116,6 +124,7 @@ class _Work:
     store: OnlineStore
     rebuild: bool
     ttl: timedelta
+    deadline: float
 
     def run(self, started: float) -> Published | None:
         """Return what was done; None when another publisher was first, or the store lost its
@@ -229,7 +238,7 @@ class _Work:
 
     def _write(self, rows: DataFrame, state: PublishedView, expected: int) -> int:
         failpoints.reach("publish.begun")
-        keys = RowWriter(self.address, state).write(rows, expected)
+        keys = RowWriter(self.address, state, self.deadline).write(rows, expected)
         failpoints.reach("publish.rows_written")
         return keys
 

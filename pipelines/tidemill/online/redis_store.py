@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from tidemill.errors import SetupError, StoreError
+from tidemill.errors import SetupError, StoreError, UsageError
 from tidemill.online import packing
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry, Key, Row, read_row
@@ -274,7 +274,7 @@ def _of_environment(name: str | None) -> str | None:
     if name is None:
         return None
     if name not in os.environ:
-        raise StoreError(
+        raise UsageError(
             f"the environment variable {name} is not set",
             where="store",
             expected=f"{name} with the credential, where this runs and in Spark's workers",

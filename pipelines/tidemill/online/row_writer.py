@@ -6,6 +6,8 @@ which takes its credentials from its own environment.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,10 +32,15 @@ _COUNTS = "written BIGINT"
 
 @dataclass(frozen=True)
 class RowWriter:
-    """Writes rows as those of a state: its version, its as_of, its layout."""
+    """Writes rows as those of a state: its version, its as_of, its layout.
+
+    After the `deadline`, a time of `time.time()`, it gives up: a store that answers each call just
+    in time would hold up a batch for all of them.
+    """
 
     address: StoreAddress
     state: PublishedView
+    deadline: float = math.inf
 
     def write(self, rows: DataFrame, expected: int) -> int:
         """Write the rows, of which there are about so many; return how many the store took.
@@ -58,6 +65,13 @@ class RowWriter:
         for batch in batches:
             entries = self.entries(batch)
             for start in range(0, len(entries), AT_ONCE):
+                if time.time() > self.deadline:
+                    raise StoreError(
+                        "rows were not written within the time limit of a batch's publish",
+                        where=self.address.url,
+                        expected="a quicker store, a larger `within`, or `tidemill publish`, which "
+                        "has no limit",
+                    )
                 yield store.write(self.state, entries[start : start + AT_ONCE])
 
     def entries(self, batch: pa.RecordBatch) -> list[Entry]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tidemill.config.publishing import Publishing
 from tidemill.errors import DefinitionError, StoreError
 from tidemill.features import FeatureView
+from tidemill.features.windows import duration
 from tidemill.lake.catalog import Lake
 from tidemill.online import publish as publishing
 from tidemill.online.open_store import open_store
@@ -31,7 +32,13 @@ def publish_view(lake: Lake, view: FeatureView) -> None:
     if said is None or not said.of(view):
         return
     try:
-        publishing.publish(lake, view, address_of(lake, said), ttl=said.ttl_of(view))
+        publishing.publish(
+            lake,
+            view,
+            address_of(lake, said),
+            ttl=said.ttl_of(view),
+            within=duration(said.within),
+        )
     except StoreError as error:
         if said.on_failure == "stop":
             raise
