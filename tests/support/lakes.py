@@ -146,26 +146,29 @@ class Lakes:
 
     def new(self, clock: Clock | None = None, **words: object) -> TestLake:
         """A new lake of `engagement`, with other words in its definition where given."""
-        root = self._root()
-        if set(words) <= {"follows", "history"}:
-            shutil.copytree(self.template, root)
-        return self.open(root, clock, **words)
+        return self._new(self._root(), clock, words)
 
     def fed(
         self, *batches: Sequence[Event], clock: Clock | None = None, **words: object
     ) -> TestLake:
         """A new lake that had these batches: a copy of one that is made once for all tests."""
-        begun = self.template.with_name(xxh64(repr((batches, clock, words)).encode()).hexdigest())
+        name = xxh64(repr((batches, clock, words)).encode()).hexdigest()
+        begun = self.template.with_name(name)
         if not begun.exists():
-            first = self.new(clock, **words)
+            first = self._new(self.folder / f"first-{name}", clock, words)
             for events in batches:
                 first.feed(events)
-            shutil.copytree(self.made[-1], begun)
+            shutil.copytree(self.folder / f"first-{name}", begun)
         root = self._root()
         shutil.copytree(begun, root)
         lake = self.open(root, clock, **words)
         lake.batch = len(batches) - 1
         return lake
+
+    def _new(self, root: Path, clock: Clock | None, words: dict[str, object]) -> TestLake:
+        if set(words) <= {"follows", "history"}:
+            shutil.copytree(self.template, root)
+        return self.open(root, clock, **words)
 
     def _root(self) -> Path:
         self.made.append(self.folder / f"lake{len(self.made)}")
