@@ -47,7 +47,7 @@ WHEN NOT MATCHED THEN INSERT *"""
 def changes(spark: SparkSession, batch: int, count: int, keys: int) -> DataFrame:
     """Return changes of random keys, one in fifty a delete, their places rising by the batch."""
     drawn = F.pmod(F.xxhash64("id", F.lit(batch)), F.lit(keys))
-    lsn = F.lit(batch) * 10**9 + F.col("id")
+    lsn = F.lit(batch * 10**9).cast("bigint") + F.col("id")
     return spark.range(count).select(
         F.when(F.col("id") % 50 == 0, "d").otherwise("u").alias("op"),
         F.struct(
@@ -60,7 +60,7 @@ def changes(spark: SparkSession, batch: int, count: int, keys: int) -> DataFrame
             ),
         ).alias("row"),
         lsn.alias("lsn"),
-        (F.lit(AT + 60 * batch) * 1000 + F.col("id") % 60_000).alias("ts_ms"),
+        (F.lit((AT + 60 * batch) * 1000).cast("bigint") + F.col("id") % 60_000).alias("ts_ms"),
     )
 
 
