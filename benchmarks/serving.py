@@ -33,6 +33,7 @@ from measuring import machine, say, temporary, write
 from peers import feast_serving
 from publish import server
 
+from tidemill.config.settings import micros_of
 from tidemill.online import packing
 from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
@@ -72,7 +73,7 @@ def state() -> PublishedView:
 
 
 def entries(view: PublishedView, numbers: range) -> list[Entry]:
-    head, at = packing.head(view.epoch, view.gold_version), packing.microseconds(view.as_of)
+    head, at = packing.head(view.epoch, view.gold_version), micros_of(view.as_of)
     packed = ((key(n), packing.pack_row(head, at, values(n))) for n in numbers)
     return [Entry(packing.key_text(one), row) for one, row in packed]
 

@@ -18,6 +18,7 @@ import pytest
 
 from lakes import at
 from redis_server import RedisServer, running
+from tidemill.config.settings import micros_of
 from tidemill.errors import StoreError, UsageError
 from tidemill.online import packing
 from tidemill.online.open_store import open_store
@@ -42,7 +43,7 @@ def entry(key: tuple, version: int, values: list | None, epoch: int = 1) -> Entr
     head = packing.head(epoch, version)
     return Entry(
         packing.key_text(key),
-        packing.pack_row(head, packing.microseconds(at("10:00")), values),
+        packing.pack_row(head, micros_of(at("10:00")), values),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import xxhash
 from starlette.testclient import TestClient
 
-from tidemill.config.settings import Clock
+from tidemill.config.settings import Clock, micros_of
 from tidemill.online import packing
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
@@ -79,7 +79,7 @@ def publish(
 ) -> None:
     """Write rows, then the view's state."""
     head = packing.head(view.epoch, view.gold_version)
-    moment = packing.microseconds(view.as_of)
+    moment = micros_of(view.as_of)
     entries = [
         Entry(packing.key_text(key), packing.pack_row(head, moment, values))
         for key, values in rows.items()

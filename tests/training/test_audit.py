@@ -14,6 +14,7 @@ from command_line import call
 from lakes import Event, Lakes, TestLake, at
 from runs import Small
 from ticks import refresh_at
+from tidemill.config.settings import micros_of
 from tidemill.errors import InputError, LakeError, StoreError
 from tidemill.online import packing
 from tidemill.online.open_store import open_store
@@ -63,7 +64,7 @@ def write(lake: TestLake, address: StoreAddress, who: str, values: list[int] | N
     state = store.view("engagement")
     assert state is not None
     head = packing.head(state.epoch, state.gold_version)
-    packed = packing.pack_row(head, packing.microseconds(state.as_of), values)
+    packed = packing.pack_row(head, micros_of(state.as_of), values)
     assert store.write(state, [Entry(packing.key_text((who, "g")), packed)]) == 1
     store.close()
 

@@ -11,6 +11,7 @@ from tidemill.errors import UsageError
 
 MINUTE = timedelta(minutes=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -126,3 +127,13 @@ def exact(time: datetime) -> str:
     """Return a UTC time as `iso` does, with the fraction of its second where it has one."""
     moment = in_utc(time)
     return moment.isoformat().replace("+00:00", "Z") if moment.microsecond else iso(moment)
+
+
+def micros_of(at: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (at - EPOCH) // MICROSECOND
+
+
+def time_of_micros(micros: int) -> datetime:
+    """Return the UTC time of a number of microseconds since 1970."""
+    return EPOCH + micros * MICROSECOND

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
+from tidemill.lake.relations import Relation
 
 DELETED = "deleted"
 
@@ -26,9 +27,8 @@ def feed(lake: Lake, view: FeatureView, since: int, until: int) -> DataFrame:
     In one version a key may be deleted and inserted, by a RESTORE: then the inserted row counts.
     `until` is of a refresh, which changes a key once, so of that version alone all rows count.
     """
-    reader = lake.spark.read.option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", since + 1).option("endingVersion", until)
-    changes = reader.table(lake.tables.of(view).gold.name)
+    gold = Relation(lake.tables.of(view).gold.name, changes=(since + 1, until))
+    changes = gold.frame(lake.spark)
     deleted = F.col("_change_type") == "delete"
     changes = changes.where("_change_type <> 'update_preimage'").withColumn(DELETED, deleted)
     if until == since + 1:
@@ -42,7 +42,7 @@ def feed(lake: Lake, view: FeatureView, since: int, until: int) -> DataFrame:
 
 def snapshot(lake: Lake, view: FeatureView, until: int, *, living: bool = False) -> DataFrame:
     """Return every row of gold at a version; with `living` none whose every feature is empty."""
-    gold = lake.spark.read.option("versionAsOf", until).table(lake.tables.of(view).gold.name)
+    gold = Relation(lake.tables.of(view).gold.name, until).frame(lake.spark)
     if living:
         filled = (f"`{c.name}` IS DISTINCT FROM CAST({c.empty} AS {c.type})" for c in view.shown)
         gold = gold.where(" OR ".join(filled))

@@ -11,18 +11,18 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import msgpack
 
+from tidemill.config.settings import micros_of, time_of_micros
+
 HEAD = 12
 _HEAD = struct.Struct(">IQ")
 _DECIMAL, _TIME, _DATE = 1, 2, 3
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY_ONE = date(1970, 1, 1)
-_MICROSECOND = timedelta(microseconds=1)
 _KEYS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -67,7 +67,7 @@ def key_text(key: Sequence[Any]) -> str:
 def _plain(value: Any) -> Any:
     """Return a key's value as JSON has it; a time by its UTC microseconds, so in one way only."""
     if isinstance(value, datetime):
-        return {"time": microseconds(value)}
+        return {"time": micros_of(value)}
     if isinstance(value, date):
         return {"date": value.isoformat()}
     if isinstance(value, Decimal):
@@ -75,21 +75,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def microseconds(at: datetime) -> int:
-    """Return a time as microseconds since 1970."""
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def moment(us: int) -> datetime:
-    """Return the time of microseconds since 1970, in UTC."""
-    return _EPOCH + us * _MICROSECOND
-
-
 def _extension(value: Any) -> msgpack.ExtType:
     if isinstance(value, Decimal):
         return msgpack.ExtType(_DECIMAL, str(value).encode())
     if isinstance(value, datetime):
-        return msgpack.ExtType(_TIME, microseconds(value).to_bytes(8, "big", signed=True))
+        return msgpack.ExtType(_TIME, micros_of(value).to_bytes(8, "big", signed=True))
     if isinstance(value, date):
         return msgpack.ExtType(_DATE, (value - _DAY_ONE).days.to_bytes(4, "big", signed=True))
     raise TypeError(f"a store has no {type(value).__name__}")
@@ -99,7 +89,7 @@ def _extended(code: int, content: bytes) -> Any:
     if code == _DECIMAL:
         return Decimal(content.decode())
     if code == _TIME:
-        return moment(int.from_bytes(content, "big", signed=True))
+        return time_of_micros(int.from_bytes(content, "big", signed=True))
     if code == _DATE:
         return _DAY_ONE + timedelta(days=int.from_bytes(content, "big", signed=True))
     return msgpack.ExtType(code, content)

@@ -110,8 +110,7 @@ def target_of(lake: Lake, view: FeatureView) -> Commit | None:
 
 
 def _publishable(commit: Commit, lake: Lake) -> bool:
-    fields = commit.ledger or {}
-    return fields.get("generation") == lake.generation and not fields.get("earlier")
+    return commit.is_served and (commit.ledger or {})["generation"] == lake.generation
 
 
 @dataclass(frozen=True)

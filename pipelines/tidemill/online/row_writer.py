@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from tidemill.config.settings import micros_of
 from tidemill.errors import StoreError
 from tidemill.online import packing
 from tidemill.online.open_store import open_store
@@ -79,7 +80,7 @@ class RowWriter:
         takes them."""
         state, count = self.state, len(self.state.keys)
         head = packing.head(state.epoch, state.gold_version)
-        as_of = packing.microseconds(state.as_of)
+        as_of = micros_of(state.as_of)
         columns = [column.to_pylist() for column in batch.columns]
         keys, features, deleted = columns[:count], columns[count:-1], columns[-1]
         return [

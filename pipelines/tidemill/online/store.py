@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from tidemill.config.settings import time_of_micros
 from tidemill.online import packing
 from tidemill.online.published_view import PublishedView
 
@@ -93,4 +94,4 @@ def read_row(packed: bytes | None) -> Row | None:
     as_of, values = packing.unpack_row(packed)
     if values is None:
         return None
-    return Row(values, packing.versions(packed)[1], packing.moment(as_of))
+    return Row(values, packing.versions(packed)[1], time_of_micros(as_of))

@@ -12,14 +12,14 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.settings import Clock
+from tidemill.config.settings import Clock, micros_of, time_of_micros
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold.history_feed import fed
 from tidemill.pipeline.gold.served_versions import NOTHING, answers_since
-from tidemill.training.known_times import KnownTimes, micros_of, time_of
+from tidemill.training.known_times import KnownTimes
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,10 @@ def known_times(lake: Lake, view: FeatureView, history: Answered, clock: Clock) 
     text = statement("history_times", view)
     begins = ask(lake.spark, text, {}, {f"{view.name}_versions": history.versions}).collect()
     newest = history.versions.agg(F.max("__answered")).collect()[0][0]
-    last = time_of(newest)
+    last = time_of_micros(newest)
     if lake.pipeline.clock == "wall":
         last = max(last, clock.now())
-    gaps = tuple((time_of(row["before"] + 1), time_of(row["begins"])) for row in begins[1:])
-    return KnownTimes(time_of(begins[0]["begins"]), last, gaps)
+    gaps = tuple(
+        (time_of_micros(row["before"] + 1), time_of_micros(row["begins"])) for row in begins[1:]
+    )
+    return KnownTimes(time_of_micros(begins[0]["begins"]), last, gaps)

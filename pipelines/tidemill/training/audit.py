@@ -23,13 +23,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.settings import Clock, iso
+from tidemill.config.settings import Clock, iso, micros_of
 from tidemill.errors import LakeError, StoreError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.parameters import ask
+from tidemill.lake.relations import Relation
 from tidemill.lake.statements import statement
 from tidemill.online import packing
 from tidemill.online.open_store import open_store
@@ -228,8 +229,8 @@ def _columns(keys: DataFrame, view: FeatureView) -> list[list[Any]]:
 
 
 def _gold(sampled: _Sampled) -> DataFrame:
-    reader = sampled.lake.spark.read.option("versionAsOf", sampled.state.gold_version)
-    return reader.table(sampled.lake.tables.of(sampled.view).gold.name)
+    name = sampled.lake.tables.of(sampled.view).gold.name
+    return Relation(name, sampled.state.gold_version).frame(sampled.lake.spark)
 
 
 def _recomputed(sampled: _Sampled) -> DataFrame:
@@ -245,8 +246,7 @@ def _trained(sampled: _Sampled, clock: Clock) -> dict[Key, list[Any]] | None:
     time = _time_of(sampled)
     if time is None:
         return None
-    spine = sampled.keys.withColumn("__time", F.timestamp_micros(F.lit(packing.microseconds(time))))
-    spine = spine.withColumnRenamed("__time", "audited_at")
+    spine = sampled.keys.withColumn("audited_at", F.timestamp_micros(F.lit(micros_of(time))))
     wanted = Wanted([(lake, view)], clock, "served", "audited_at", "null")
     rows = training_set(spine, wanted).rows
     if rows.where(F.size(OUTSIDE) > 0).limit(1).count():

@@ -27,16 +27,6 @@ class KnownTimes:
         return f"{iso(self.first)} to {iso(self.last)}" + (f" without {gaps}" if gaps else "")
 
 
-def micros_of(time: datetime) -> int:
-    """Return a time in microseconds since 1970."""
-    return (time - EPOCH) // timedelta(microseconds=1)
-
-
-def time_of(micros: int) -> datetime:
-    """Return the UTC time of a number of microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=micros)
-
-
 def edge_of(moment: datetime, bucket: timedelta) -> datetime:
     """Return the edge that a time falls to: the last end of a bucket at or before it."""
     return moment - (moment - EPOCH) % bucket

@@ -8,14 +8,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.settings import Clock, iso
+from tidemill.config.settings import Clock, iso, micros_of
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.training.answered import Answered, answered, known_times
-from tidemill.training.known_times import micros_of
 
 Key = Sequence[object] | Mapping[str, object]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.settings import Clock, iso
+from tidemill.config.settings import Clock, iso, micros_of, time_of_micros
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
@@ -18,7 +18,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.training import event_values, known_times, served_values
 from tidemill.training.answered import Answered, answered
 from tidemill.training.answered import known_times as times_answered
-from tidemill.training.known_times import KnownTimes, micros_of, time_of
+from tidemill.training.known_times import KnownTimes
 from tidemill.training.spine import WHERE, Spine, checked
 
 Mode = Literal["event", "served"]
@@ -209,7 +209,7 @@ def _reach(spine: Spine, source: _Source, inside: Column) -> _Reach:
         F.count_if(inside.isNull()),
         F.approx_count_distinct(F.struct(*keys)),
     ).collect()[0]
-    first, last = (None if m is None else time_of(m) for m in (row[0], row[1]))
+    first, last = (None if m is None else time_of_micros(m) for m in (row[0], row[1]))
     return _Reach(first, last, row[2], row[3], row[4] - row[2] - row[3], row[5])
 
 

@@ -73,6 +73,13 @@ class Commit:
         fields = self.ledger or {}
         return REBUILD in fields or fields.get(UPKEEP) in _REBUILDS
 
+    @property
+    def is_served(self) -> bool:
+        """Whether a version of gold is what readers are to be given: one with a ledger, and not of
+        a refresh to an earlier time, which is for its asker."""
+        fields = self.ledger or {}
+        return bool(fields.get("as_of")) and not fields.get("earlier")
+
     def metric(self, name: str) -> int:
         """Return a count of the commit's operation metrics, 0 where it has none."""
         return int(self.metrics.get(name, 0))

@@ -6,7 +6,7 @@ document ──read──► request ──► keys of each view ──► one r
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from tidemill.online.answers.limits import Limits
 from tidemill.online.answers.served_view import ServedView
 from tidemill.online.answers.shared_reads import SharedReads
 from tidemill.online.answers.view_answer import Answer
+from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Key, OnlineStore, Row
 
@@ -45,6 +46,15 @@ class FeatureService:
         self._clock = clock or Clock()
         self.views: dict[str, ServedView] = {}
         self._looked = float("-inf")
+
+    @classmethod
+    def of_store(cls, address: str, limits: Mapping[str, Any] | None) -> FeatureService:
+        """Return a service of the store at an address, by the clock of this process."""
+        return cls(open_store(address), Limits.of(limits or {}), Clock.from_environment())
+
+    def described(self, name: str) -> Answer:
+        """Return what there is to ask of a view, and how fresh it is."""
+        return view_answer.described(self.view(name), self.now(), self.limits.stale_after)
 
     def look(self) -> None:
         """Read what the store says of its views; StoreError when it does not answer."""

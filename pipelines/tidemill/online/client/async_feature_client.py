@@ -9,16 +9,13 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from tidemill.config.settings import Clock
-from tidemill.online.answers import feature_request, view_answer
+from tidemill.online.answers import feature_request
 from tidemill.online.answers.feature_service import FeatureService
-from tidemill.online.answers.limits import Limits
 from tidemill.online.answers.shared_reads import SharedReads
 from tidemill.online.client import http_exchange
 from tidemill.online.client.feature_client import TOKEN, Answer
 from tidemill.online.client.http_exchange import PATH
 from tidemill.online.client.question import Contains, Features, Keys, of_view, of_views
-from tidemill.online.open_store import open_store
 
 
 class AsyncFeatureClient:
@@ -39,9 +36,7 @@ class AsyncFeatureClient:
         if http_exchange.is_url(address):
             self._http = http_exchange.async_client(address, token, seconds, connections)
         else:
-            self._service = FeatureService(
-                open_store(address), Limits.of(limits or {}), Clock.from_environment()
-            )
+            self._service = FeatureService.of_store(address, limits)
             self._shared = SharedReads(self._service.store)
 
     async def features(
@@ -64,9 +59,7 @@ class AsyncFeatureClient:
             answer: Answer = await http_exchange.ask_async(self._http, f"{PATH}/{quote(view)}")
             return answer
         await asyncio.to_thread(self._service.look_if_due)
-        found = self._service.view(view)
-        limits = self._service.limits
-        return view_answer.described(found, self._service.now(), limits.stale_after)
+        return self._service.described(view)
 
     async def close(self) -> None:
         """Give back the connections."""

@@ -8,15 +8,11 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from tidemill.config.settings import Clock
-from tidemill.online.answers import view_answer
 from tidemill.online.answers.feature_service import FeatureService
-from tidemill.online.answers.limits import Limits
 from tidemill.online.client import http_exchange
 from tidemill.online.client.connection_pool import ConnectionPool
 from tidemill.online.client.http_exchange import PATH
 from tidemill.online.client.question import Contains, Features, Keys, of_view, of_views
-from tidemill.online.open_store import open_store
 
 TOKEN = "TIDEMILL_TOKEN"
 Answer = dict[str, Any]
@@ -52,9 +48,7 @@ class FeatureClient:
         if http_exchange.is_url(address):
             self._http = http_exchange.pool(address, token, seconds, connections)
         else:
-            self._service = FeatureService(
-                open_store(address), Limits.of(limits or {}), Clock.from_environment()
-            )
+            self._service = FeatureService.of_store(address, limits)
 
     def features(
         self,
@@ -79,9 +73,7 @@ class FeatureClient:
             answer: Answer = http_exchange.ask(self._http, f"{PATH}/{quote(view)}")
             return answer
         self._service.look_if_due()
-        found = self._service.view(view)
-        limits = self._service.limits
-        return view_answer.described(found, self._service.now(), limits.stale_after)
+        return self._service.described(view)
 
     def close(self) -> None:
         """Give back the connections."""

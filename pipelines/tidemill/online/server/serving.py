@@ -72,8 +72,7 @@ class Serving:
 
     def described(self, name: str) -> view_answer.Answer:
         """Return what there is to ask of a view."""
-        view = self.service.view(name)
-        return view_answer.described(view, self.service.now(), self.service.limits.stale_after)
+        return self.service.described(name)
 
     def check_ready(self) -> None:
         """Raise where no request can be answered."""

@@ -23,6 +23,7 @@ from tidemill.features import FeatureView
 from tidemill.lake import catalog
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.relations import Relation
 from tidemill.pipeline.failures import explained, sentence
 from tidemill.sources.kafka import reader_options
 from tidemill.sources.kafka.words import KafkaSink
@@ -105,15 +106,14 @@ def _key(view: FeatureView) -> Column:
 
 
 def _whole(lake: Lake, table: str, version: int) -> DataFrame:
-    rows = lake.spark.read.option("versionAsOf", version).table(table)
+    rows = Relation(table, version).frame(lake.spark)
     return rows.withColumn("_commit_version", F.lit(version)).withColumn(
         "_change_type", F.lit("insert")
     )
 
 
 def _changed(lake: Lake, table: str, before: int, newest: int) -> DataFrame:
-    feed = lake.spark.read.option("readChangeFeed", "true")
-    rows = feed.option("startingVersion", before + 1).option("endingVersion", newest).table(table)
+    rows = Relation(table, changes=(before + 1, newest)).frame(lake.spark)
     return rows.where("_change_type <> 'update_preimage'")
 
 

@@ -22,6 +22,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.parameters import ask, literal
+from tidemill.lake.relations import Relation
 from tidemill.lake.statements import statement
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
     answer as a whole.
     """
     commits = _commits_after(lake, view, after)
-    answered = [commit for commit in commits if _is_answer(commit)]
+    answered = [commit for commit in commits if commit.is_served]
     if not answered:
         return None
     newest = answered[-1]
@@ -60,7 +61,7 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
         mapped = list(_mapped(commits, begins=after == NOTHING))
         return Answers(_rows(lake, view, feed, mapped), newest.version, after == NOTHING)
     log.warning("%s begins anew: gold's changes after version %d are gone", view.name, after)
-    whole = lake.spark.read.option("versionAsOf", newest.version).table(_gold(lake, view))
+    whole = Relation(_gold(lake, view), newest.version).frame(lake.spark)
     changes = whole.withColumns(
         {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
     )
@@ -70,11 +71,6 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
 
 def _gold(lake: Lake, view: FeatureView) -> str:
     return lake.tables.of(view).gold.name
-
-
-def _is_answer(commit: Commit) -> bool:
-    fields = commit.ledger or {}
-    return bool(fields.get("as_of")) and not fields.get("earlier")
 
 
 def _commits_after(lake: Lake, view: FeatureView, after: int) -> list[Commit]:
@@ -92,7 +88,7 @@ def _mapped(commits: Sequence[Commit], begins: bool) -> Iterator[tuple[int, Comm
     waiting: list[int] = []
     for commit in commits:
         waiting.append(commit.version)
-        if _is_answer(commit):
+        if commit.is_served:
             for version in waiting:
                 yield version, commit, begins
             waiting, begins = [], False
@@ -101,9 +97,8 @@ def _mapped(commits: Sequence[Commit], begins: bool) -> Iterator[tuple[int, Comm
 def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | None:
     """Return gold's changes after a version up to another, None where they cannot be read."""
     name = _gold(lake, view)
-    reader = lake.spark.read.option("readChangeFeed", "true").option("startingVersion", after + 1)
     try:
-        feed = reader.option("endingVersion", end).table(name)
+        feed = Relation(name, changes=(after + 1, end)).frame(lake.spark)
         # A file that VACUUM has deleted is missed only by who reads a column of it.
         feed.agg(F.bit_xor(F.xxhash64("updated_at", "_commit_version"))).collect()
     except Exception as error:  # Spark 4.2 leaves a missing file as py4j has it
