@@ -55,7 +55,7 @@ def test_its_statements_parse(tmp_path: Path) -> None:
 
 
 @pytest.mark.stream
-@pytest.mark.parametrize("source", ["kafka", "cdc"])
+@pytest.mark.parametrize("source", [pytest.param("kafka", marks=pytest.mark.full), "cdc"])
 def test_its_test_passes(tmp_path: Path, children: Children, source: str) -> None:
     call("init", "shop", "--folder", tmp_path / "new", "--source", source)
     test = tmp_path / "new" / "test_shop.py"

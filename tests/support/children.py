@@ -19,6 +19,10 @@ QUICK_SPARK = f"""
 spark.driver.extraJavaOptions   {JVM}
 spark.sql.adaptive.enabled      false
 spark.sql.codegen.wholeStage    false
+spark.sql.codegen.factoryMode   NO_CODEGEN
+spark.sql.autoBroadcastJoinThreshold  -1
+spark.sql.shuffle.partitions    1
+spark.databricks.delta.snapshotPartitions  1
 """
 
 

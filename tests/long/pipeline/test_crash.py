@@ -65,14 +65,19 @@ FELL = {
 LOGGED = {"refresh.changes_computed", "refresh.merged"}
 
 
+@pytest.mark.parametrize("points", [POINTS[:4], POINTS[4:]], ids=["until buckets", "from there"])
 def test_sigkill_at_every_point(
-    small: Small, children: Children, spark: SparkSession, tmp_path: Path
+    points: tuple[str, ...],
+    small: Small,
+    children: Children,
+    spark: SparkSession,
+    tmp_path: Path,
 ) -> None:
     """Each child goes on where the last one died, once that one's JVM is gone."""
     half = small.copy_all(tmp_path)
     records, events = records_of(SECOND, ['{"event_id']), [*half.events, *SECOND]
     write_file(half.input, "2.jsonl", records)
-    for point in POINTS:
+    for point in points:
         child = killed(children, half.root, half.input, point)
         assert standing(half.root) == FELL[point], point
         check_nothing_twice(half.root)
@@ -200,7 +205,9 @@ def test_the_seeds_die_at_every_point() -> None:
     assert sorted(point for points in DEATHS for point in points) == sorted(POINTS)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.full) for seed in SEEDS[1:])]
+)
 def test_an_exception_at_every_point(
     seed: int, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ from dimension_lakes import DimensionLake, with_history
 SESSIONS, EACH, KEYS = 4, 3_500, 200
 MARK = "the-end"
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str | None], dict[str, dict]]:

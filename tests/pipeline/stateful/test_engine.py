@@ -232,6 +232,7 @@ def dies(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
             yield
 
 
+@pytest.mark.full
 @pytest.mark.stream
 @pytest.mark.crash
 def test_a_continuous_run_is_killed_in_a_batch_of_the_state(

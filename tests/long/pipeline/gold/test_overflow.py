@@ -142,6 +142,7 @@ def test_a_sum_beyond_a_bigint_is_null_for_its_key_alone(
     assert lake.ledger()["mode"] == "incremental"
 
 
+@pytest.mark.full
 def test_any_split_and_either_way_give_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """Extreme values of both signs, in batches: brought along, and counted again with hours."""
     drawn, known = random.Random(5), list[Row]()

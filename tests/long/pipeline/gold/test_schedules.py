@@ -17,7 +17,7 @@ from tidemill.lake.commits import failpoints, ledger
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_any_schedule_of_ticks_and_troubles(
     seed: int, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
