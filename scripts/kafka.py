@@ -1,13 +1,16 @@
 """Start a Kafka broker on this machine, for a try and for the tests: `make kafka`.
 
-    python scripts/kafka.py [--port 9092] [--folder DIR] [--sasl-port PORT]
+    python scripts/kafka.py [--port 9092] [--folder DIR] [--sasl-port PORT] [--tls-port PORT]
 
 One node in KRaft mode that listens on 127.0.0.1 alone and keeps what it has in a folder. Its jars
 are fetched the first time (40 MB), into a class path of their own: they are not Spark's. It says
 `ready` on standard output when it takes connections, and ends with Ctrl-C or SIGTERM.
 
 With `--sasl-port` it also listens there for the user `tidemill` with the password of
-$TIDEMILL_KAFKA_PASSWORD.
+$TIDEMILL_KAFKA_PASSWORD (SASL_PLAINTEXT, PLAIN). With `--tls-port` it listens there for the same
+user by SASL_SSL and SCRAM-SHA-512, and one port further by SSL for whoever shows the certificate of
+the folder's `tls.p12`, which `trust.p12` holds; both files are made here and have that password.
+Whoever comes without a name may do all, users what no rule denies them.
 """
 
 from __future__ import annotations
@@ -35,7 +38,11 @@ node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 listeners={listeners},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners={listeners}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,\
+SASL_SSL:SASL_SSL,SSL:SSL
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs={folder}/log
@@ -47,11 +54,25 @@ auto.create.topics.enable=false
 message.max.bytes=16777216
 """
 SASL = """\
-sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required \
 username="tidemill" password="{password}" user_tidemill="{password}";
 """
+TLS = """\
+listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PKCS12
+ssl.keystore.location={folder}/tls.p12
+ssl.keystore.password={password}
+ssl.key.password={password}
+ssl.truststore.type=PKCS12
+ssl.truststore.location={folder}/trust.p12
+ssl.truststore.password={password}
+listener.name.ssl.ssl.client.auth=required
+"""
+PASSWORD = "TIDEMILL_KAFKA_PASSWORD"
 
 
 def main() -> int:
@@ -60,7 +81,11 @@ def main() -> int:
     words.add_argument("--port", type=int, default=9092)
     words.add_argument("--folder", type=Path, default=Path("kafka-data"))
     words.add_argument("--sasl-port", type=int)
+    words.add_argument("--tls-port", type=int)
     said = words.parse_args()
+    if (said.sasl_port or said.tls_port) and len(os.environ.get(PASSWORD, "")) < 6:
+        print(f"error: ${PASSWORD} is not a password of six characters or more", file=sys.stderr)
+        return 2
     try:
         class_path = fetched()
     except TidemillError as error:
@@ -68,7 +93,10 @@ def main() -> int:
         return error.exit_code
     said.folder.mkdir(parents=True, exist_ok=True)
     log = said.folder / "broker.log"
-    broker = start(class_path, properties(said.folder, said.port, said.sasl_port), log)
+    settings = properties(said.folder, said.port, said.sasl_port, said.tls_port)
+    if said.tls_port:
+        certify(settings.parent)
+    broker = start(class_path, settings, log, user=bool(said.tls_port))
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: broker.terminate())
     if not listens(said.port, broker):
@@ -91,28 +119,52 @@ def fetched() -> str:
     return f"{JARS}/*"
 
 
-def properties(folder: Path, port: int, sasl_port: int | None) -> Path:
+def properties(folder: Path, port: int, sasl_port: int | None, tls_port: int | None) -> Path:
     """Write the broker's settings; return their file."""
-    listeners = f"PLAINTEXT://127.0.0.1:{port}"
-    if sasl_port:
-        listeners += f",SASL_PLAINTEXT://127.0.0.1:{sasl_port}"
-    absolute = folder.absolute()
+    ports = {"PLAINTEXT": port, "SASL_PLAINTEXT": sasl_port, "SASL_SSL": tls_port}
+    ports["SSL"] = tls_port and tls_port + 1
+    listeners = ",".join(f"{name}://127.0.0.1:{at}" for name, at in ports.items() if at)
+    absolute, password = folder.absolute(), os.environ.get(PASSWORD)
     text = PROPERTIES.format(listeners=listeners, controller=free_port(), folder=absolute)
     if sasl_port:
-        text += SASL.format(password=os.environ["TIDEMILL_KAFKA_PASSWORD"])
+        text += SASL.format(password=password)
+    if tls_port:
+        text += TLS.format(password=password, folder=absolute)
     file = absolute / "server.properties"
+    file.touch(0o600)
     file.write_text(text, encoding="utf-8")
-    file.chmod(0o600)
     return file
 
 
-def start(class_path: str, settings: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Format the folder unless it is, and start the broker."""
+def certify(folder: Path) -> None:
+    """Make a key with a certificate of its own for 127.0.0.1, and a file that trusts it."""
+    key, trusted, certificate = (folder / name for name in ("tls.p12", "trust.p12", "tls.pem"))
+    if trusted.exists():
+        return
+    java, _ = local_machine.java_executable()
+    keytool = Path(shutil.which(java or "java") or "java").resolve().with_name("keytool")
+    word = ["-storetype", "PKCS12", "-storepass:env", PASSWORD, "-alias", "broker"]
+    pair = ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-validity", "3650"]
+    pair += ["-dname", "CN=127.0.0.1", "-ext", "SAN=IP:127.0.0.1,DNS:localhost"]
+    for words in (
+        [*pair, "-keystore", key, *word],
+        ["-exportcert", "-rfc", "-file", certificate, "-keystore", key, *word],
+        ["-importcert", "-noprompt", "-file", certificate, "-keystore", trusted, *word],
+    ):
+        subprocess.run([keytool, *words], check=True, capture_output=True)
+
+
+def start(
+    class_path: str, settings: Path, log: Path, *, user: bool = False
+) -> subprocess.Popen[bytes]:
+    """Format the folder unless it is, with the user for SCRAM, and start the broker."""
     java, _ = local_machine.java_executable()
     base = [java or "java", "-Xmx512m", "-cp", class_path]
     with log.open("ab") as out:
         form = [*base, "kafka.tools.StorageTool", "format", "--ignore-formatted"]
         form += ["-t", CLUSTER, "-c", str(settings)]
+        if user:
+            form += ["-S", f"SCRAM-SHA-512=[name=tidemill,password={os.environ[PASSWORD]}]"]
         subprocess.run(form, stdout=out, stderr=out, check=False)
         command = [*base, "kafka.Kafka", str(settings)]
         return subprocess.Popen(command, stdout=out, stderr=out)

@@ -26,6 +26,8 @@ class Broker:
     spark: SparkSession
     port: int
     sasl_port: int
+    tls_port: int
+    folder: Path  # with the certificate: tls.p12, trust.p12
 
     @property
     def address(self) -> str:
@@ -75,6 +77,18 @@ class Broker:
         )
         with self._admin() as admin:
             admin.createPartitions(more).all().get()
+
+    def deny(self, topic: str, user: str) -> None:
+        """Deny a user all of a topic."""
+        jvm = self._jvm.org.apache.kafka.common
+        acl, kinds = jvm.acl, jvm.resource
+        literal = kinds.PatternType.LITERAL
+        what = kinds.ResourcePattern(kinds.ResourceType.TOPIC, topic, literal)
+        rule = acl.AccessControlEntry(
+            f"User:{user}", "*", acl.AclOperation.ALL, acl.AclPermissionType.DENY
+        )
+        with self._admin() as admin:
+            admin.createAcls(self._list(acl.AclBinding(what, rule))).all().get()
 
     def expire(self, topic: str, before: int, partition: int = 0) -> None:
         """Delete the records of a partition before an offset, as retention does."""
@@ -132,8 +146,8 @@ def running(spark: SparkSession, folder: Path) -> Iterator[Broker]:
     sys.path.insert(0, str(ROOT / "scripts"))
     from kafka import free_port
 
-    port, sasl_port = free_port(), free_port()
-    words = ["--port", port, "--sasl-port", sasl_port, "--folder", folder]
+    port, sasl_port, tls_port = free_port(), free_port(), free_port()
+    words = ["--port", port, "--sasl-port", sasl_port, "--tls-port", tls_port, "--folder", folder]
     process = subprocess.Popen(
         [sys.executable, ROOT / "scripts" / "kafka.py", *map(str, words)],
         stdout=subprocess.PIPE,
@@ -142,7 +156,7 @@ def running(spark: SparkSession, folder: Path) -> Iterator[Broker]:
     assert process.stdout
     assert process.stdout.readline().startswith(b"ready"), (folder / "broker.log").read_text()
     try:
-        yield Broker(spark, port, sasl_port)
+        yield Broker(spark, port, sasl_port, tls_port, folder)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)

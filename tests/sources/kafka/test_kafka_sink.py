@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from pyspark.sql import SparkSession
 
 import runs
 from brokers import Broker
+from children import Children
+from command_line import call
 from dimension_lakes import declared
 from lakes import Event, Lakes, TestLake, at
 from tidemill.config.pipeline_file import load
@@ -20,7 +23,7 @@ from tidemill.lake.commits import failpoints
 from tidemill.operations.source_checks import checks_of_source
 from tidemill.pipeline.gold import kafka_sink
 from tidemill.sources.kafka.words import KafkaSink
-from topics import TIMEOUT
+from topics import TIMEOUT, declare
 
 A1: Event = ("a1", "p1", "g", "view", at("10:00"))
 A2: Event = ("a2", "p1", "g", "view", at("10:01"))
@@ -115,9 +118,6 @@ def test_changes_that_gold_no_longer_has(lakes: Lakes, broker: Broker) -> None:
 @pytest.mark.kafka
 @pytest.mark.stream
 def test_a_run_sends_at_its_end(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    from command_line import call
-    from topics import declare
-
     runs.write_file(tmp_path / "in", "1.jsonl", runs.records_of([A1, B1]))
     words = words_of(broker.address, broker.create("run"))
     source = {"kind": "files", "input": str(tmp_path / "in")}
@@ -125,6 +125,32 @@ def test_a_run_sends_at_its_end(spark: SparkSession, broker: Broker, tmp_path: P
     file = declare(tmp_path, source, sink=sink)
     assert call("run", file, "--once", "--root", tmp_path / "lake").code == 0
     assert kept(messages(spark, words)) == gold(runs.reading(spark, tmp_path / "lake"))
+
+
+@pytest.mark.kafka
+@pytest.mark.crash
+def test_killed_behind_its_messages_a_run_sends_them_again(
+    spark: SparkSession, broker: Broker, children: Children, tmp_path: Path
+) -> None:
+    """`kill -9` between the messages and the note of them; more events come before the next run."""
+    words = words_of(broker.address, broker.create("killed", partitions=2))
+    sink = {"kafka": {"bootstrap_servers": words.bootstrap_servers, "topic": words.topic}}
+    source, root = {"kind": "files", "input": str(tmp_path / "in")}, tmp_path / "lake"
+    file = declare(tmp_path, source, sink=sink)
+    run = ("run", file, "--once", "--root", root)
+
+    runs.write_file(tmp_path / "in", "1.jsonl", runs.records_of([A1, B1]), age=60)
+    child = children.tidemill(*run, TIDEMILL_FAIL_AT="sink.sent:kill")
+    assert child.ended() == -signal.SIGKILL, child.err.read_text()
+    first = messages(spark, words)
+    assert kept(first) == gold(runs.reading(spark, root)) and len(first) == 2
+
+    runs.write_file(tmp_path / "in", "2.jsonl", runs.records_of([A2]))
+    assert call("run", *run[1:]).code == 0
+    sent = messages(spark, words)
+    assert sent[: len(first)] != sent and kept(sent) == gold(runs.reading(spark, root))
+    versions = {value["version"] for _, value in sent}
+    assert versions == {row["version"] for row in runs.reading(spark, root).ledgers()}
 
 
 def test_a_sink_that_does_not_answer(tmp_path: Path) -> None:

@@ -28,6 +28,21 @@ FAULTS: Sequence[Fault] = (
         SetupError,
     ),
     Fault(
+        r"Failed to load SSL keystore (\S+)[\s\S]*?Caused by: (?:java\.\S+\.)?(\w+: [^\n]*)",
+        "the file of keys or certificates {0} cannot be read: {1}",
+        "source.security.truststore and keystore that exist, with their passwords (PKCS12 or JKS)",
+    ),
+    Fault(
+        r"(PKIX path \w+ failed)[^\n]*",
+        "the broker's certificate is not trusted: {0}",
+        "a source.security.truststore that holds it, or the authority that signed it",
+    ),
+    Fault(
+        r"Received fatal alert: (bad_certificate|certificate_required|certificate_unknown)",
+        "the brokers refuse the login: they take a client by its certificate ({0})",
+        "a source.security.keystore with a certificate that the brokers trust",
+    ),
+    Fault(
         r"(SaslAuthenticationException|SslAuthenticationException)[^\n]*?: ([^\n]*)",
         "the brokers refuse the login: {1}",
         "the username and password of source.security as the brokers know them",
