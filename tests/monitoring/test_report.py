@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import struct
-import subprocess
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import browser
 from command_line import call
 from runs import Small
 from tidemill.monitoring.report import page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SIZES = {"desk": (1280, 5200), "phone": (390, 6400)}
 PLOTS = 8
-# A page that shows the report in a frame as wide as a screen, which a window cannot be below 500
-# pixels, and writes what it measures into the document, for --dump-dom.
-MEASURE = """<!doctype html><body style="margin:0"><iframe width="{width}" height="{height}"
- style="border:0" srcdoc="{page}"></iframe><script>
-const errors = [];
-const MARKS = ["[aria-roledescription=bar]", "[aria-roledescription=point]", ".mark-line path"];
-const frame = document.querySelector("iframe");
-frame.contentWindow.addEventListener("error", event => errors.push(event.message));
-window.addEventListener("error", event => errors.push(event.message));
-window.addEventListener("load", () => {{
-  const inner = frame.contentDocument, page = inner.documentElement;
-  const wide = svg => svg.getBoundingClientRect().width;
-  const marks = svg => svg.querySelectorAll(MARKS.join()).length;
-  const found = {{
-    plots: [...inner.querySelectorAll("svg")].filter(wide)
-      .map(svg => [svg.getAttribute("aria-label"), marks(svg), wide(svg)]),
-    over: page.scrollWidth - page.clientWidth,
-    width: page.clientWidth,
-    ink: frame.contentWindow.getComputedStyle(inner.body).color,
-    requests: frame.contentWindow.performance.getEntriesByType("resource").map(one => one.name),
-    errors,
-  }};
-  document.body.setAttribute("data-found", JSON.stringify(found));
-}});
-</script></body>
-"""
 INK = {"light": "rgb(28, 36, 48)", "dark": "rgb(230, 233, 238)"}
 
 
@@ -132,37 +103,18 @@ def test_an_output_that_cannot_be_is_refused(output: str, found: str, small: Sma
 # -- in a browser --------------------------------------------------------------------------------
 
 
-def chromium(*words: object) -> str:
-    """What a headless Chromium without a network prints."""
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
-    offline = ("--proxy-server=127.0.0.1:9", "--disable-background-networking")
-    done = subprocess.run(
-        [str(CHROMIUM), *quiet, *offline, *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return done.stdout
-
-
 @pytest.mark.report
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no chromium on this machine")
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_browser_shows_it(
     size: str, scheme: str, report: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     width, height = SIZES[size]
-    framed = tmp_path / "framed.html"
-    text = escape(report[0].read_text())
-    framed.write_text(MEASURE.format(width=width, height=height, page=text))
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    window = f"--window-size={width},{height}"
     dark = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"]
-    words = [profile, window, *(dark if scheme == "dark" else [])]
-    dom = chromium(*words, "--dump-dom", framed.as_uri())
-    found = json.loads(unescape(re.findall(r'data-found="([^"]*)"', dom)[0]))
+    words = dark if scheme == "dark" else []
+    framed = browser.framed(report[0].read_text(), width, height, tmp_path)
+    found = browser.measured(framed, *words)
     assert found["errors"] == []
     assert found["requests"] == []
     assert found["ink"] == INK[scheme]
@@ -174,7 +126,8 @@ def test_a_browser_shows_it(
     assert found["over"] == 0
 
     picture = tmp_path / "page.png"
-    chromium(*words, f"--screenshot={picture}", framed.as_uri())
+    window = f"--window-size={width},{height}"
+    browser.chromium(*words, window, f"--screenshot={picture}", framed.as_uri())
     head = picture.read_bytes()
     assert struct.unpack(">II", head[16:24]) == (width, height)
     assert len(head) > 50_000  # a page that shows nothing is a tenth of it

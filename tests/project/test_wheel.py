@@ -94,7 +94,12 @@ def test_contents(wheel: Path) -> None:
     assert not foreign
     folder = "operations/templates"
     templates = {f"{folder}/{name}" for name in files(f"pipelines/tidemill/{folder}", "*")}
-    templates |= {"monitoring/report/report.html", "query/chart.html"}
+    templates |= {
+        "monitoring/report/report.html",
+        "monitoring/report/sections.html",
+        "query/chart.html",
+    }
+    templates |= {"monitoring/report/style.css", "monitoring/pages/page.html"}
     assert f"{folder}/pipeline.yaml" in templates <= inside
     assert "databricks/bundle/bundle.schema.json" in inside
     known = r"\.(py|sql|ya?ml|schema\.json)$|^py\.typed$"

@@ -129,7 +129,7 @@ def _days(text: str) -> list[date]:
 def types_of(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
     made, of_all = view_tables(view), tables.of(load("engagement"))
-    tables_ = ("bronze", "quarantine", "events", "replays", "batches", "profiles")
+    tables_ = ("bronze", "quarantine", "events", "replays", "batches", "profiles", "quality")
     declared = (
         made.buckets,
         made.hours,

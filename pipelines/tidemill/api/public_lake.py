@@ -371,6 +371,35 @@ class Lake:
         """
         return writes.publish(self._access, view, store, rebuild=rebuild, on_view=on_view)
 
+    def ui(
+        self,
+        *,
+        host: str = LOCALHOST,
+        port: int = 8791,
+        token_env: str = "TIDEMILL_TOKEN",
+        on_listening: Callable[[str], None] = ignore,
+    ) -> None:
+        """Show the lake in a browser until Ctrl-C or SIGTERM; the lake was opened with a pipeline.
+
+        The pages read without a session. `token_env` names the variable that holds the token,
+        without which only this machine is served; `on_listening` is told the URL. UsageError where
+        it cannot listen, or has no token for a network; SetupError where an extra is missing.
+        """
+        from tidemill.api.page_reads import serve_pages
+
+        folder = self.place.folder
+        words = ["--root", str(folder)]
+        if folder is None:
+            words = ["--catalog", str(self.place.catalog), "--schema", str(self.place.schema)]
+        serve_pages(
+            self._access,
+            words,
+            host=host,
+            port=port,
+            token_env=token_env,
+            on_listening=on_listening,
+        )
+
     def maintain(
         self, *, dry_run: bool = False, on_step: Callable[[Done], None] = ignore
     ) -> list[Facts]:

@@ -150,13 +150,26 @@ def test_another_engine_finds_what_is_different(lakes: Lakes) -> None:
         assert (answer.code, answer.json["different"], answer.json["engine"]) == (1, 1, engine)
 
 
+@pytest.mark.parametrize("key", ["it's", "a\\'b\n", "${spark.app.name}", "\u2028 -- x", "$1"])
+def test_a_text_that_a_literal_writes_otherwise(lakes: Lakes, key: str) -> None:
+    """DuckDB gets it beside the statement, and answers as Spark does."""
+    lake = lakes.new()
+    lake.feed([(None, key, "g", "view", at("10:00"))])
+    words = ("explain", "engagement", key, "g", "--root", lake.lake.place.root, "--json")
+    mine, theirs = (call(*words, "--engine", engine) for engine in ("duckdb", "spark"))
+    assert (mine.code, mine.json) == (0, theirs.json)
+    assert mine.json["found"] is True and mine.json["key"]["profile_id"] == key
+
+
 def test_what_duckdb_does_not_answer(lakes: Lakes, tmp_path: Path) -> None:
     lake = lakes.new()
-    lake.feed([(None, "it's", "g", "view", at("10:00"))])
-    words = ("explain", "engagement", "it's", "g", "--root", lake.lake.place.root, "--json")
+    lake.feed([(None, "p", "g", "view", at("10:00"))])
+    table = "engagement_features"
+    lake.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    words = ("explain", "engagement", "p", "g", "--root", lake.lake.place.root, "--json")
     answer = call(*words)
     assert answer.code == 0 and answer.json["found"] is True
-    why = "a text with an escape, or a setting"
+    why = f"{table}, which needs deletionVectors"
     assert answer.err == f"asking Spark, as DuckDB may answer otherwise: {why}\n"
     refused = call(*words, "--engine", "duckdb")
     assert refused.code == 2

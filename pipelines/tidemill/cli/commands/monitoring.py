@@ -1,4 +1,4 @@
-"""Commands that watch a lake: top, report. They only read, and take no lock."""
+"""Commands that watch a lake: top, report, ui. They only read, and take no lock."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from tidemill.cli.options import LakeOptions, PipelineName, example, on_lake
 from tidemill.cli.output.answer import print_one, showing
+from tidemill.cli.output.terminal import print_lines
 from tidemill.features.windows import duration
 
 commands = typer.Typer()
@@ -51,3 +52,28 @@ def report(
     lake = options.open(pipeline=pipeline)
     numbers = lake.report(output, days)
     print_one(options.as_json, numbers, lambda: showing(False).say(f"wrote {numbers['output']}"))
+
+
+@commands.command(epilog=example("tidemill ui engagement --root tidemill-demo"))
+@on_lake(waits=False)
+def ui(
+    pipeline: PipelineName,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8791,
+    token_env: Annotated[
+        str, typer.Option(help="The environment variable with the token; needed for a network.")
+    ] = "TIDEMILL_TOKEN",
+    *,
+    options: LakeOptions,
+) -> None:
+    """Show the lake in a browser: views, keys, batches, quality, refused records, files.
+
+    Reads without Spark. Two buttons do something, reconcile and replay. Ctrl-C ends it.
+    """
+    lake = options.open(pipeline=pipeline)
+    lake.ui(host=host, port=port, token_env=token_env, on_listening=_listening)
+
+
+def _listening(url: str) -> None:
+    print_lines([f"the lake is at {url}; Ctrl-C ends it"])
+    sys.stdout.flush()

@@ -3,8 +3,9 @@
 rows ──charts.chart──► Vega-Lite ──dressed──► SVG, wide and narrow ──┐
   └──────────────────────────────────────────► the same as a table ──┴──report.html──► page
 
-`report.html` is a Jinja template with autoescape: every value is escaped, its control characters
-made visible; the plots alone, which are drawings without a script, are put in as they are.
+`report.html` is a Jinja template with autoescape, `sections.html` what a section is: every value is
+escaped, its control characters made visible; the plots alone, which are drawings without a script,
+are put in as they are.
 """
 
 from __future__ import annotations
@@ -15,20 +16,32 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemill.config.settings import parse_time
 from tidemill.lake.visible_text import visible
 from tidemill.query import charts
 
-TEMPLATE = Path(__file__).parent / "report.html"
+if TYPE_CHECKING:
+    import jinja2
+
+FOLDER = Path(__file__).parent
+STYLE = FOLDER / "style.css"
 WIDTHS = {"wide": (760, 260), "narrow": (330, 230)}  # pixels of a plot, by the page's width
 _QUIET = {"background": "transparent", "autosize": {"type": "fit-x", "contains": "padding"}}
 
 
 @dataclass(frozen=True)
+class Link:
+    """A cell that leads to another page of ours."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
 class Table:
-    """Rows below the names of their columns."""
+    """Rows below the names of their columns: texts, numbers, links, None for an empty cell."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -78,24 +91,40 @@ def section(
     return Section(title, what, listing, plots, opened=opened)
 
 
+def warm() -> None:
+    """Draw a plot of nothing in particular: the first one imports what draws, for a second."""
+    section("warm", "", ["x", "y"], [["a", 1]], kind="bar")
+
+
 def rendered(**values: Any) -> str:
-    """Return the page of the template with these values."""
+    """Return the page of the report with these values."""
+    return environment(FOLDER).get_template("report.html").render(values)
+
+
+def environment(folder: Path) -> jinja2.Environment:
+    """Return what renders the templates of a folder, and those of this one: every value is
+    escaped and its control characters made visible, a name without a value is an error."""
     import jinja2
     from markupsafe import Markup
 
     def as_code(text: str) -> Markup:
         return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(visible(text))))
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATE.parent),
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, FOLDER]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value if hasattr(value, "__html__") else visible(value),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["as_code"] = as_code
-    return environment.get_template(TEMPLATE.name).render(values)
+    made.filters["as_code"] = as_code
+    return made
+
+
+def style() -> str:
+    """Return the style as it stands in a page, for the page's policy."""
+    return f"<style>{STYLE.read_text('utf-8').removesuffix(chr(10))}</style>"
 
 
 def _svg(

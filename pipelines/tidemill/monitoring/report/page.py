@@ -57,13 +57,13 @@ def write(numbers: Numbers, output: Path) -> Path:
 def rendered(numbers: Numbers) -> str:
     """Return the page as text."""
     return html.rendered(
-        policy=content_security_policy(html.TEMPLATE.read_text("utf-8")),
+        policy=content_security_policy(html.style()),
         pipeline=numbers["pipeline"],
         lake=numbers["lake"],
         at=numbers["at"],
         days=f"{numbers['days']} day{'s' if numbers['days'] != 1 else ''}",
         cards=list(_cards(numbers)),
-        sections=list(_sections(numbers)),
+        sections=list(sections(numbers)),
     )
 
 
@@ -89,7 +89,8 @@ def _cards(numbers: Numbers) -> Iterator[Card]:
     yield Card(f"{totals['backlog']:,}", "rows waited at the last batch")
 
 
-def _sections(numbers: Numbers) -> Iterator[Section]:
+def sections(numbers: Numbers) -> Iterator[Section]:
+    """Yield the sections of the page, in its order."""
     bins = numbers["over_time"]
     yield section(
         "Freshness",

@@ -21,7 +21,7 @@ from tidemill.lake.tables import Table
 from tidemill.query.engines.arrow_values import records_of, rows_of
 from tidemill.query.engines.clauses import Columns
 from tidemill.query.engines.expression_rules.rule import refuse
-from tidemill.query.engines.folder_tables import connected
+from tidemill.query.engines.folder_tables import connected, feed
 from tidemill.query.engines.translation import Translation, translate
 
 if TYPE_CHECKING:
@@ -80,14 +80,21 @@ class DuckDBEngine:
         translation = self.translated(text)
         return translation.names, rows_of(self._rows(translation))
 
-    def records(self, text: str) -> list[Record]:
-        """Return the rows by column; refuses what `answer` refuses."""
-        translation = self.translated(text)
-        return [*records_of(translation.names, self._rows(translation))]
+    def records(self, text: str, texts: Mapping[str, str] | None = None) -> list[Record]:
+        """Return the rows by column; refuses what `answer` refuses.
 
-    def _rows(self, translation: Translation) -> pa.Table:
+        The literal `'name'` stands for `texts[name]`, which DuckDB gets beside the statement: so a
+        value may hold what is written otherwise in a literal of Spark's.
+        """
+        translation = self.translated(text)
+        return [*records_of(translation.names, self._rows(translation, texts or {}))]
+
+    def _rows(self, translation: Translation, texts: Mapping[str, str] | None = None) -> pa.Table:
+        sql = translation.sql
+        for name in texts or {}:
+            sql = sql.replace(f"'{name}'", f"${name}")
         with self._connection(translation) as connection:
-            return connection.sql(translation.sql).to_arrow_table()
+            return connection.sql(sql, params=texts or None).to_arrow_table()
 
     def translated(self, text: str) -> Translation:
         """Return the statement for DuckDB, its tables as they stand now."""
@@ -148,13 +155,11 @@ class DuckDBEngine:
 
     def _relation(self, relation: Relation) -> Any:
         """Return the rows as DuckDB reads them."""
-        import pyarrow as pa
         from pyarrow import compute
 
         table = self._table(relation.table, relation.version)
         if relation.changes is not None:
-            first, last = relation.changes
-            return pa.table(table.load_cdf(starting_version=first, ending_version=last))
+            return feed(table, *relation.changes)
         rows = table.to_pyarrow_dataset()
         if relation.before_batch is not None:
             rows = rows.filter(compute.field("batch") < relation.before_batch)

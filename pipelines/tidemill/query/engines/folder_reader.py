@@ -12,9 +12,10 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
-from tidemill.lake.parameters import bound
+from tidemill.lake.parameters import bound, quoted
 from tidemill.lake.relations import Answer, Relation, RowReader
 from tidemill.query.engines.choice import ASKING_SPARK, Engine, Tell, not_by_duckdb, reason
 from tidemill.query.engines.duckdb_engine import DuckDBEngine
@@ -42,7 +43,8 @@ class FolderReader:
         if self.engine == "spark":
             return self.spark.answer(text, values, relations)
         try:
-            records = DuckDBEngine(self.root, (), relations).records(bound(text, values))
+            plain, texts = _set_aside(values)
+            records = DuckDBEngine(self.root, (), relations).records(bound(text, plain), texts)
         except (
             Exception
         ) as error:  # DuckDB's and deltalake's, of which each is a reason to ask Spark
@@ -55,3 +57,14 @@ class FolderReader:
                 self.tell(ASKING_SPARK.format(why))
             return self.spark.answer(text, values, relations)
         return Answer(records, "duckdb")
+
+
+def _set_aside(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values with a name in the place of each text that a literal writes otherwise, as
+    one with a quote, and those texts by these names."""
+    plain, texts = dict(values), {}
+    for number, (name, value) in enumerate(values.items()):
+        if isinstance(value, str) and quoted(value) != f"'{value}'":
+            plain[name] = alias = f"tidemill_text_{number}_{token_hex(8)}"
+            texts[alias] = value
+    return plain, texts

@@ -1,0 +1,60 @@
+"""A page as data: what stands on it, before it is HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from tidemill.monitoring.report import html
+from tidemill.monitoring.report.html import Section
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number at the top of a page."""
+
+    number: str
+    what: str
+    href: str | None = None
+
+
+@dataclass(frozen=True)
+class Button:
+    """A form that does something: where it is sent, what it sends, what it asks for."""
+
+    label: str
+    action: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)  # label by name
+    get: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: title, a sentence, cards, sections, buttons; `refresh` loads it again after so many
+    seconds."""
+
+    title: str
+    what: str
+    cards: Sequence[Card] = ()
+    sections: Sequence[Section] = ()
+    buttons: Sequence[Button] = ()
+    refresh: int | None = None
+
+
+def rendered(page: Page, *, pipeline: str, lake: str, guard: str) -> str:
+    """Return the page as HTML; `guard` goes with each form, so that no other page can send it."""
+    template = html.environment(Path(__file__).parent).get_template("page.html")
+    return template.render(page=page, pipeline=pipeline, lake=lake, guard=guard)
+
+
+def of_view(view: str) -> str:
+    """Return the path of a view's page."""
+    return f"/views/{quote(view, safe='')}"
+
+
+def of_key(view: str, key: Mapping[str, object]) -> str:
+    """Return the path of a key's page."""
+    return f"{of_view(view)}/key?{urlencode({name: str(value) for name, value in key.items()})}"

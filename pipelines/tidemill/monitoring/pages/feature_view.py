@@ -1,0 +1,95 @@
+"""A view's page: its features, how their values lie, and how far that moved in a week."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidemill.monitoring.pages.content import Button, Card, Page, of_key, of_view
+from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
+from tidemill.monitoring.report.html import Link, Section, Table, section
+from tidemill.monitoring.status import span
+
+SHIFTED = 0.25
+_PLOTS = 6
+_KEYS = 20
+
+
+def feature_view(lake: LakeReads, name: str) -> Page:
+    """Return the page of a view."""
+    facts, lies = lake.describe(name), lake.distribution(name)
+    age = facts["age_seconds"]
+    shifted = [each["feature"] for each in lies["features"] if (each["drift"] or 0) > SHIFTED]
+    keys = lies["now"]["keys"] if lies["now"] else 0
+    cards = [
+        Card("never" if age is None else f"{span(age)} old", f"as of {facts['as_of'] or '-'}"),
+        Card(f"{keys:,}", "keys in gold"),
+        Card(f"{len(facts['features'])}", f"features; bucket {facts['bucket']}"),
+        Card(f"{len(shifted)}", "features have shifted"),
+    ]
+    buttons = [
+        Button("Show key", f"{of_view(name)}/key", inputs={k: k for k in facts["keys"]}, get=True),
+        Button("Reconcile", "/reconcile", {"view": name}),
+    ]
+    what = f"Keys: {', '.join(facts['keys'])}. Gold's version {facts['gold_version']}."
+    sections = [_features(facts, lies), *_plots(lies), _some_keys(lake, facts)]
+    return Page(name, what, cards, sections, buttons)
+
+
+def _features(facts: Facts, lies: Facts) -> Section:
+    drift = {each["feature"]: each["drift"] for each in lies["features"]}
+    rows = [
+        [each["feature"], each["type"], each["window"], each["what"], each["empty"], None]
+        for each in facts["features"]
+    ]
+    for row in rows:
+        row[-1] = drift.get(row[0])
+    headings = ["feature", "type", "window", "what", "empty", "drift"]
+    then = lies["then"]
+    since = f"gold's version {then['gold_version']}, as of {then['as_of']}" if then else None
+    what = f"Drift against {since}: below 0.1 is little, above {SHIFTED} a shift."
+    return Section("Features", what if since else "Gold has no earlier version to compare with.",
+                   Table(headings, rows))  # fmt: skip
+
+
+def _plots(lies: Facts) -> Iterator[Section]:
+    """Yield how the values lie: of the features that moved most, then in their order."""
+    order = sorted(lies["features"], key=lambda each: -(each["drift"] or 0))
+    for each in order[:_PLOTS]:
+        rows = [
+            [kind, when, each[time][place]]
+            for place, kind in enumerate(lies["classes"])
+            for time, when in (("now", "now"), ("then", "before"))
+            if each[time]
+        ]
+        yield section(
+            f"Values of {each['feature']}",
+            "Keys by value" + ("" if each["drift"] is None else f"; drift {each['drift']:.3f}."),
+            ["value", "when", "keys"],
+            rows,
+            kind="bar",
+            x="value",
+            y="keys",
+            color="when",
+        )
+
+
+def _some_keys(lake: LakeReads, facts: Facts) -> Section:
+    """Return the keys that changed last."""
+    names = ", ".join(f"`{name}`" for name in facts["keys"])
+    table = f"{facts['view']}_features"
+    found = lake.answer(
+        f"SELECT {names}, updated_at FROM {table} ORDER BY updated_at DESC, {names} LIMIT {_KEYS}"
+    )
+    rows = [
+        [
+            Link(" ".join(map(str, key)), of_key(facts["view"], dict(zip(facts["keys"], key)))),  # noqa: B905
+            at,
+        ]
+        for *key, at in found["rows"]
+    ]
+    return Section(
+        "Keys that changed last",
+        "A key leads to its values, and to the buckets and events behind them.",
+        Table(["key", "updated"], rows),
+        empty="" if rows else "Gold has no rows.",
+    )

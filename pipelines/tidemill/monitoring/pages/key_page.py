@@ -1,0 +1,128 @@
+"""A key's page: its values now and before, the windows, buckets and events behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidemill.monitoring.pages import window_picture
+from tidemill.monitoring.pages.content import Card, Page, of_view
+from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
+from tidemill.monitoring.report.html import WIDTHS, Section, Table, section
+
+MOST = 200  # rows of a table; `explain --json` has all
+_NUMBERS = (int, float)
+
+
+def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
+    """Return the page of a key; of one without a row too, with its empty values."""
+    facts = lake.explain(view, key)
+    shown = " ".join(str(value) for value in facts["key"].values())
+    written = facts["written_by"]
+    cards = [
+        Card(view, "the view", of_view(view)),
+        Card("known" if facts["found"] else "not in gold", _since(facts)),
+        Card(f"{len(facts['buckets']):,}", "bucket rows in the windows"),
+        Card(f"{len(facts['events']):,}", "events shown behind them"),
+    ]
+    by = f"written by batch {written['batch']}, refresh {written['refresh']}" if written else "-"
+    sections = [_values(facts), _windows(facts), *_over_time(lake, view, facts), _events(facts)]
+    return Page(f"{view}: {shown}", f"A key of `{view}`; {by}.", cards, sections)
+
+
+def _values(facts: Facts) -> Section:
+    rows = [
+        [f["feature"], _cell(f["value"]), f["window"]["start"], f["window"]["end"], f["buckets"]]
+        for f in facts["features"]
+    ]
+    headings = ["feature", "value", "from", "to", "bucket rows"]
+    return Section("Values now", "Each window holds its start, not its end.", Table(headings, rows))
+
+
+def _windows(facts: Facts) -> Section:
+    """Return the windows and the buckets in them as a picture, and as a table."""
+    rows = [
+        [each["bucket_start"], each["batch"], " ".join(each["windows"]), _cell(each["partials"])]
+        for each in facts["buckets"][:MOST]
+    ]
+    plots = {name: window_picture.svg(facts, width) for name, (width, _) in WIDTHS.items()}
+    return Section(
+        "Windows and buckets",
+        f"A line for each window up to as_of, a mark where bucket rows lie.{_of(facts['buckets'])}",
+        Table(["bucket", "batch", "windows", "partials"], rows),
+        plots if rows else {},
+        empty="" if rows else "No bucket row lies in the windows: these are the empty values.",
+    )
+
+
+def _over_time(lake: LakeReads, view: str, facts: Facts) -> list[Section]:
+    """Return the values of the key at earlier versions of gold."""
+    changes = lake.key_history(view, [str(value) for value in facts["key"].values()])
+    names = [each["feature"] for each in facts["features"]]
+    rows = [
+        [each["gold_version"], each["as_of"]]
+        + [_cell(each["values"][name]) if each["values"] else None for name in names]
+        for each in changes
+    ]
+    points = [
+        [each["as_of"], name, each["values"][name]]
+        for each in changes
+        if each["values"]
+        for name in names
+        if isinstance(each["values"][name], _NUMBERS)
+    ]
+    return [
+        section(
+            "Values over time",
+            "What gold held at its newest versions that changed this key.",
+            ["time", "feature", "value"],
+            points,
+            kind="line",
+            color="feature",
+            table=Table(["gold version", "as of", *names], rows),
+            empty="No version that can be read has changed this key.",
+        )
+    ]
+
+
+def _events(facts: Facts) -> Section:
+    rows = [
+        [
+            each["event_timestamp"],
+            each["event_id"],
+            "late" if each["late"] else None,
+            each["batch"],
+            " ".join(each["counts_in"]),
+            each["topic"],
+            each["partition"],
+            each["offset"],
+            each["record_id"],
+        ]
+        for each in facts["events"][:MOST]
+    ]
+    headings = ["at", "event", "late", "batch", "counts in", "topic", "partition", "offset"]
+    return Section(
+        "Events",
+        f"The events behind the buckets, and the records that brought them.{_of(facts['events'])}",
+        Table([*headings, "record"], rows),
+        empty="" if rows else "No event lies in the windows.",
+    )
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as a cell: numbers as they are, everything else as text."""
+    if value is None or (isinstance(value, (*_NUMBERS, str)) and not isinstance(value, bool)):
+        return value
+    return json.dumps(value, default=str)
+
+
+def _of(rows: Sequence[object]) -> str:
+    """Return that the table shows the first of many rows; nothing where it shows all."""
+    return f" The table has the newest {MOST} of {len(rows):,}." if len(rows) > MOST else ""
+
+
+def _since(facts: Facts) -> str:
+    """Return as of when the values are, and since when."""
+    changed = f", since {facts['updated_at']}" if facts["updated_at"] else ""
+    return f"as of {facts['as_of'] or '-'}{changed}"

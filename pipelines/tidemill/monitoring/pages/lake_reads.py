@@ -1,0 +1,55 @@
+"""What the pages ask of a lake: that part of the public `Lake` which only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+Facts = dict[str, Any]
+
+
+class RefusedRecords(Protocol):
+    """The quarantine."""
+
+    def summary(self) -> Facts:
+        """Return reasons and the newest open records."""
+
+    def record(self, record_id: str) -> Facts:
+        """Return one refused record whole; UsageError for an unknown one."""
+
+
+class LakeReads(Protocol):
+    """A lake that was opened with a pipeline; see `tidemill.api.public_lake.Lake`."""
+
+    @property
+    def quarantine(self) -> RefusedRecords:
+        """The refused records."""
+
+    def frames(self) -> Iterator[Facts]:
+        """Yield where every query stands."""
+
+    def numbers(self, days: int) -> Facts:
+        """Return the report's numbers."""
+
+    def describe(self, view: str) -> Facts:
+        """Return features, tables and how fresh gold is."""
+
+    def distribution(self, view: str) -> Facts:
+        """Return how the values of each feature lie, now and a week before."""
+
+    def key_history(self, view: str, key: Sequence[str]) -> list[Facts]:
+        """Return the values of a key at earlier versions of gold."""
+
+    def checks(self) -> list[Facts]:
+        """Return what the newest run of the quality gate found."""
+
+    def published(self) -> list[Facts]:
+        """Return how far the online store is behind gold, for each view."""
+
+    def explain(
+        self, view: str, key: Mapping[str, object], /, *, feature: str | None = None
+    ) -> Facts:
+        """Return why a key's features have their values."""
+
+    def answer(self, sql: str) -> Facts:
+        """Return `{columns, rows}` of a statement."""

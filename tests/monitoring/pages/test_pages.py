@@ -1,0 +1,234 @@
+"""The pages of `tidemill ui`: what a person reads on them is what SQL says of the lake."""
+
+from __future__ import annotations
+
+import re
+import time
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+from starlette.testclient import TestClient
+
+import browser
+import tidemill
+from children import Children
+from hostile import BIDI, EVIL, IMAGE, OBEYED, SCRIPT, STYLED
+from runs import Small
+from tidemill.api.page_reads import site
+from tidemill.monitoring.pages import visitors
+from tidemill.online.server.tokens import Tokens
+
+PATHS = ("/", "/views/engagement", "/batches", "/quality", "/quarantine", "/files", "/online")
+TOKEN = "a-token-of-this-test"
+
+
+def client_of(root: Path, tokens: tuple[str, ...] = (), host: str = "127.0.0.1") -> TestClient:
+    lake = tidemill.open_lake(root, pipeline="engagement")
+    known = Tokens.from_environment("T", "127.0.0.1", {"T": " ".join(tokens)})
+    place = ("--root", str(root))
+    made = TestClient(
+        site(lake._access, place, known), base_url=f"http://{host}", follow_redirects=False
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def client(small: Small) -> TestClient:
+    return client_of(small.root)
+
+
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading."""
+    (section,) = (s for s in page.split("<section>") if f"<h2>{heading}</h2>" in s)
+    body = section[section.index("<tbody>") : section.index("</tbody>")]
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in body.split("<tr>")[1:]]
+    return [[unescape(re.sub("<[^>]+>", "", cell)) for cell in row] for row in cells]
+
+
+def guard_of(page: str) -> str:
+    return re.findall(r'name="guard" value="([^"]+)"', page)[0]
+
+
+def sql(root: Path, text: str) -> list[tuple]:
+    found = duckdb.connect()
+    for name in ("features", "quarantine", "events"):
+        found.register(name, DeltaTable(str(root / f"engagement_{name}")).to_pyarrow_dataset())
+    return found.sql(text).fetchall()
+
+
+def test_each_page_is_there_and_asks_for_no_session(
+    small: Small, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: object) -> None:
+        raise AssertionError("Spark was asked")
+
+    monkeypatch.setattr("tidemill.api.holding.Access.session", started)
+    for path in PATHS:
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "<script" not in answer.text
+
+
+def test_the_numbers_are_those_of_sql(small: Small, client: TestClient) -> None:
+    first = client.get("/").text
+    ((refused,),) = sql(small.root, "SELECT count(*) FROM quarantine")
+    assert f">{refused}</a></b><span>refused records are open" in first
+    queries = {row[0]: row for row in rows_of(first, "Queries of engagement")}
+    assert queries["feature"][6] == "2026-11-21T11:31:00Z"
+
+    view = client.get("/views/engagement").text
+    ((keys,),) = sql(small.root, "SELECT count(*) FROM features")
+    assert f"<b>{keys}</b><span>keys in gold" in view
+    assert len(rows_of(view, "Features")) == 9
+    changed = rows_of(view, "Keys that changed last")
+    expected = sql(small.root, "SELECT profile_id || ' ' || gti FROM features ORDER BY 1")
+    assert sorted(row[0] for row in changed) == [key for (key,) in expected]
+
+    reasons = {row[0]: int(row[1]) for row in rows_of(client.get("/quarantine").text, "Reasons")}
+    counted = "SELECT reason, count(*) FROM (SELECT unnest(reasons) AS reason FROM quarantine)"
+    assert reasons == dict(sql(small.root, f"{counted} GROUP BY 1"))
+
+
+def test_a_key_is_explained(small: Small, client: TestClient) -> None:
+    page = client.get("/views/engagement/key?profile_id=p1&gti=g").text
+    found = {row[0]: int(row[1]) for row in rows_of(page, "Values now")}
+    names = list(found)
+    text = f"SELECT {', '.join(names)} FROM features WHERE profile_id = 'p1' AND gti = 'g'"
+    assert [tuple(found.values())] == sql(small.root, text)
+    assert [row[1] for row in rows_of(page, "Events")] == ["a2", "a1"]  # newest first
+    # a mark in the windows of 12 hours and of a day for both minutes, of one hour for the later
+    marks = re.findall(r"<title>([^<]+), batch 0</title>", page)
+    both = 2  # a picture for a wide page and one for a narrow one
+    assert sorted(marks) == sorted(
+        both * (2 * ["2026-11-21T10:00:00Z"] + 3 * ["2026-11-21T11:30:00Z"])
+    )
+    values = rows_of(page, "Values over time")
+    assert [row[1] for row in values] == ["2026-11-21T11:31:00Z"]
+
+
+def test_a_key_that_gold_has_not_and_what_is_no_key(client: TestClient) -> None:
+    page = client.get("/views/engagement/key?profile_id=nobody&gti=g").text
+    assert "not in gold" in page and "these are the empty values" in page
+    refused = client.get("/views/engagement/key?profile_id=p1")
+    assert refused.status_code == 404 and "has other keys" in refused.text
+    assert client.get("/views/nope").status_code == 404
+    assert client.get("/quarantine/record?id=nope").status_code == 404
+    assert client.get("/commands/7").status_code == 404
+
+
+def test_hostile_values_are_text(hostile: Small) -> None:
+    client = client_of(hostile.root)
+    keys = [{"profile_id": SCRIPT, "gti": IMAGE}, {"profile_id": BIDI, "gti": SCRIPT}]
+    paths = [*PATHS, *(f"/views/engagement/key?{urlencode(key)}" for key in keys)]
+    links = re.findall(r'href="(/quarantine/record[^"]+)"', client.get("/quarantine").text)
+    for path in [*paths, *map(unescape, links)]:
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert not re.search(r"<script|<img", answer.text), path
+        assert not OBEYED - {"\t"} & {*answer.text}, path
+    shown = client.get("/views/engagement").text
+    for _, link in re.findall(r'<td><a (href)="(/views/engagement/key[^"]+)"', shown):
+        page = client.get(unescape(link)).text
+        assert "<b>known</b>" in page, link  # the link leads to the key it names
+    assert STYLED in unescape(shown)
+
+
+def test_who_has_no_token_sees_nothing(small: Small) -> None:
+    client = client_of(small.root, (TOKEN,))
+    for path in (*PATHS, "/nope"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert client.post("/reconcile").headers["location"] == "/login"
+    assert client.get("/", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    assert client.post("/login", data={"token": "another-token-here"}).status_code == 401
+    answer = client.post("/login", data={"token": TOKEN})
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and TOKEN not in cookie
+    assert client.get("/").status_code == 200
+
+
+def test_without_a_token_only_this_machines_names_are_answered(small: Small) -> None:
+    answer = client_of(small.root, host="evil.example").get("/")
+    assert answer.status_code == 403 and "engagement" not in answer.text
+
+
+def test_a_form_of_another_page_does_nothing(small: Small, client: TestClient) -> None:
+    for path, fields in (("/reconcile", {}), ("/replay", {"record_id": "x"})):
+        for guard in ("", "0" * 64):
+            answer = client.post(path, data={**fields, "guard": guard})
+            assert (answer.status_code, "Nothing was done" in answer.text) == (403, True)
+    assert client.get("/reconcile").status_code == 405
+
+
+def test_reconcile_is_a_command_in_a_process_of_its_own(small: Small, client: TestClient) -> None:
+    guard = guard_of(client.get("/views/engagement").text)
+    answer = client.post("/reconcile", data={"guard": guard})
+    assert answer.status_code == 303
+    waiting = client.get(answer.headers["location"]).text
+    assert 'http-equiv="refresh"' in waiting
+    busy = client.post("/reconcile", data={"guard": guard})
+    assert "a command is under way" in busy.text
+    deadline = time.monotonic() + 60
+    while 'http-equiv="refresh"' in (page := client.get(answer.headers["location"]).text):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    found = dict(rows_of(page, "Its answer"))
+    assert (found["different"], found["keys"]) == ("0", "3")
+    assert "<b>exit 0</b>" in page
+
+
+def test_a_replay_names_a_record_that_is_there(
+    small: Small, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        "tidemill.monitoring.pages.started_commands.Commands.start",
+        lambda _, *words: started.append(words) or 1,
+    )
+    (link, *_) = re.findall(r'href="(/quarantine/record[^"]+)"', client.get("/quarantine").text)
+    page = client.get(unescape(link)).text
+    (record,) = set(re.findall(r'name="record_id" value="([^"]+)"', page))
+    fields = {"guard": guard_of(page), "record_id": record, "set": " gti=g "}
+    assert client.post("/replay", data=fields).headers["location"] == "/commands/1"
+    assert client.post("/replay", data={**fields, "record_id": "--root=/"}).status_code == 404
+    assert started == [("quarantine", "replay", "engagement", f"--ids={record}", "--set=gti=g")]
+
+
+def test_the_first_visitors_are_forgotten() -> None:
+    known = visitors.Visitors(Tokens.from_environment("T", "::1", {"T": TOKEN}))
+    first = known.welcome(TOKEN)
+    assert first and known.admits(first, b"")
+    for _ in range(1_000):
+        known.welcome(TOKEN)
+    assert not known.admits(first, b"")
+    assert not known.guards("a", known.guard("b"))
+
+
+@pytest.mark.report
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no chromium on this machine")
+def test_a_browser_shows_it_without_complaint(
+    hostile: Small, children: Children, tmp_path: Path
+) -> None:
+    """From the command: its console stays empty, no script of a value runs, a phone is enough."""
+    child = children.tidemill("ui", "engagement", "--root", hostile.root, "--port", 0)
+    try:
+        child.until(lambda: "Ctrl-C" in child.out.read_text())
+        (url,) = re.findall(r"http://\S+?(?=;)", child.out.read_text())
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        for path in PATHS:
+            dom, said = browser.complaints(f"{url}{path}", profile, "--proxy-server=direct://")
+            assert said == [], path
+            assert "<h1>" in dom and "data-evil" not in dom and EVIL not in unescape(path)
+    finally:
+        child.process.terminate()
+    assert child.ended() == 0
+    client = client_of(hostile.root)
+    for path in ("/", "/views/engagement", "/quarantine"):
+        page = client.get(path).text
+        found = browser.measured(browser.framed(page, 390, 6400, tmp_path), profile)
+        assert (found["over"], found["width"]) == (0, 390), path
