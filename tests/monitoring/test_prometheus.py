@@ -24,6 +24,7 @@ from runs import records_of, write_file
 from tidemill.config.settings import Clock
 from tidemill.lake.batches import BatchRow
 from tidemill.monitoring.prometheus import COUNTERS, GAUGES, LATENESS, STEP, Exporter
+from tidemill.online.server.request_metrics import RequestMetrics
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "monitoring" / "grafana.json").read_text())
@@ -139,7 +140,12 @@ def exported() -> dict[str, set[str]]:
     gold = BatchRow("feature", "g", 0, NOW, 1, "engagement", NOW, merged={"inserted": 1})
     exporter.on_batch([clean, gold])
     found: dict[str, set[str]] = defaultdict(set)
-    for family in exporter.registry.collect():
+    serving = RequestMetrics()
+    serving.answered("/v1/features", 200, 0.001)
+    serving.read(0.001)
+    serving.keys("engagement", 1, 0)
+    serving.follow_age("engagement", lambda: 1.0)
+    for family in (*exporter.registry.collect(), *serving.registry.collect()):
         for sample in family.samples:
             found[sample.name] |= set(sample.labels)
     for name, (_, labels) in {**COUNTERS, **GAUGES}.items():
@@ -191,6 +197,8 @@ def test_the_legend_names_labels_that_the_question_keeps() -> None:
 def test_every_metric_is_shown() -> None:
     asked = " ".join(questions())
     assert [name for name in (*COUNTERS, *GAUGES, LATENESS, STEP) if name not in asked] == []
+    served = {family.name for family in RequestMetrics().registry.collect()}
+    assert [name for name in served if name not in asked] == []
 
 
 def test_the_dashboard_is_one() -> None:
