@@ -14,6 +14,7 @@ from tidemill.config.publishing import Publishing
 from tidemill.errors import StoreError, TidemillError
 from tidemill.features import FeatureView
 from tidemill.lake.statements import statement
+from tidemill.monitoring import last_error
 from tidemill.monitoring.report import html, measurements
 from tidemill.online.extras import require_serve
 from tidemill.online.open_store import open_store
@@ -74,6 +75,11 @@ class PageReads:
             return key_changes.key_changes(self._access.reader(), declared, named)
         except TidemillError:  # the files of a version are gone, or its feed cannot be read
             return []
+
+    def last_error(self) -> Facts | None:
+        """Return the error that the last run ended with; None where it ended well."""
+        name = self._access.the_pipeline().pipeline
+        return last_error.newest(self._access.opening.place, name)
 
     def checks(self) -> list[Facts]:
         """Return the checks of the newest run of the quality gate; none before its first."""

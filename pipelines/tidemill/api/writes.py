@@ -10,6 +10,7 @@ from tidemill.api.moments import Moment, moment
 from tidemill.api.reads import Facts, of_view
 from tidemill.config.publishing import Publishing
 from tidemill.config.settings import iso
+from tidemill.monitoring import last_error
 from tidemill.online import publish as publishing
 from tidemill.operations import maintenance
 from tidemill.operations import reconcile as reconciling
@@ -32,11 +33,13 @@ def run(
 ) -> Facts:
     """Run the pipeline, once or until it is stopped; return the totals."""
     spark, definition = access.holder("run"), access.the_pipeline()
-    source = connection.checked_source(access.opening, definition, once=once)
-    pipeline = connection.held_pipeline(spark, access.opening, definition, source)
-    return observed_run.run(
-        pipeline, on_batch, once=once, metrics_port=port, metrics_host=host, profile=profile
-    )
+    opening = access.opening
+    with last_error.kept(opening.place, definition.pipeline, opening.clock):
+        source = connection.checked_source(opening, definition, once=once)
+        pipeline = connection.held_pipeline(spark, opening, definition, source)
+        return observed_run.run(
+            pipeline, on_batch, once=once, metrics_port=port, metrics_host=host, profile=profile
+        )
 
 
 def replay(access: Access, asked: OffsetRange) -> Facts:

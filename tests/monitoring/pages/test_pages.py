@@ -17,8 +17,12 @@ import browser
 import tidemill
 from children import Children
 from hostile import BIDI, EVIL, IMAGE, OBEYED, SCRIPT, STYLED
+from lakes import NOW
 from runs import Small
 from tidemill.api.page_reads import site
+from tidemill.config.settings import Clock, Place
+from tidemill.errors import SourceError
+from tidemill.monitoring.last_error import kept
 from tidemill.monitoring.pages import visitors
 from tidemill.online.server.tokens import Tokens
 
@@ -136,6 +140,16 @@ def test_hostile_values_are_text(hostile: Small) -> None:
         page = client.get(unescape(link)).text
         assert "<b>known</b>" in page, link  # the link leads to the key it names
     assert STYLED in unescape(shown)
+
+
+def test_the_last_runs_error_and_its_cure(small: Small, tmp_path: Path) -> None:
+    root = small.copy(tmp_path / "lake")
+    with pytest.raises(SourceError), kept(Place(root), "engagement", Clock(NOW)):
+        raise SourceError(f"no broker {SCRIPT}", where="source", expected="one that answers")
+    first = client_of(root).get("/").text
+    (row,) = rows_of(first, "The last run failed")
+    assert row == ["2026-11-21T12:00:00Z", "source", f"no broker {SCRIPT}", "one that answers"]
+    assert "<script" not in first
 
 
 def test_who_has_no_token_sees_nothing(small: Small) -> None:

@@ -40,6 +40,9 @@ class LakeReads(Protocol):
     def key_history(self, view: str, key: Sequence[str]) -> list[Facts]:
         """Return the values of a key at earlier versions of gold."""
 
+    def last_error(self) -> Facts | None:
+        """Return the error that the last run ended with; None where it ended well."""
+
     def checks(self) -> list[Facts]:
         """Return what the newest run of the quality gate found."""
 

@@ -20,7 +20,7 @@ def overview(lake: LakeReads, views: Sequence[str], at: str) -> Page:
     refused = lake.quarantine.summary()
     cards = [_fresh(each) for each in described]
     cards.append(Card(f"{refused['open']:,}", "refused records are open", "/quarantine"))
-    sections = [*_alarms(frame), *_queries(frame), _views(described)]
+    sections = [*_failed(lake.last_error()), *_alarms(frame), *_queries(frame), _views(described)]
     return Page("At a glance", f"What the tables say at {at}.", cards, sections)
 
 
@@ -28,6 +28,17 @@ def _fresh(view: Facts) -> Card:
     age = view["age_seconds"]
     number = "never refreshed" if age is None else f"{span(age)} old"
     return Card(number, f"{view['view']}, as of {view['as_of'] or '-'}", of_view(view["view"]))
+
+
+def _failed(error: Facts | None) -> Iterator[Section]:
+    """Yield the error that the last run ended with, and what would be right; nothing if it ended
+    well."""
+    if error is not None:
+        rows = [[error["at"], error["where"], error["message"], error["expected"]]]
+        headings = ["at", "where", "what", "expected"]
+        yield Section(
+            "The last run failed", "It stands until one ends well.", Table(headings, rows)
+        )
 
 
 def _alarms(frame: Facts) -> Iterator[Section]:
