@@ -132,6 +132,7 @@ def properties(folder: Path, port: int, sasl_port: int | None, tls_port: int | N
         text += TLS.format(password=password, folder=absolute)
     file = absolute / "server.properties"
     file.touch(0o600)
+    file.chmod(0o600)  # it may be there from a run before
     file.write_text(text, encoding="utf-8")
     return file
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import browser
 from command_line import call
 from hostile import BIDI, EVIL, FILE, IMAGE, OBEYED, SCRIPT, STYLED
 from runs import Small, reading
@@ -27,7 +27,6 @@ from tidemill.quality.expectations import gx
 from tidemill.quality.suites import Asset
 from tidemill.query import charts
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 KEYS = (SCRIPT, IMAGE, STYLED, BIDI, "a\x1b[31m\r\x9b\x00")
 NUMBERS = [[key, number] for number, key in enumerate(KEYS, 1)]
 
@@ -157,30 +156,19 @@ def test_a_hostile_name_is_refused(name: str, tmp_path: Path) -> None:
 # -- in a browser --------------------------------------------------------------------------------
 
 
-def browsed(path: Path, profile: Path) -> tuple[str, list[str]]:
-    """The document after its scripts ran, and what the console says of policies and errors."""
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
-    offline = ("--proxy-server=127.0.0.1:9", "--disable-background-networking")
-    words = [*quiet, *offline, f"--user-data-dir={profile}", "--dump-dom", path.as_uri()]
-    done = subprocess.run(
-        [str(CHROMIUM), *words], capture_output=True, text=True, timeout=120, check=True
-    )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield tmp_path_factory.mktemp("browser")
 
 
 @pytest.mark.report
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no chromium on this machine")
 def test_no_value_runs_in_a_browser(pages: Path, profile: Path) -> None:
     """Neither their scripts nor theirs in our pages, and our policy refuses nothing of ours."""
     for path in html_of(pages):
         if EVIL not in path.read_text():
             continue
-        dom, console = browsed(path, profile)
+        dom, console = browser.complaints(path.as_uri(), f"--user-data-dir={profile}")
         assert "data-evil" not in dom.split(">", 2)[1], path
         assert EVIL not in dom or not re.search(r"<(script|img)[^>]*>?document", dom), path
         if path.parent == pages:
@@ -189,7 +177,7 @@ def test_no_value_runs_in_a_browser(pages: Path, profile: Path) -> None:
 
 
 @pytest.mark.report
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no chromium on this machine")
 def test_the_browser_would_run_it(tmp_path: Path, profile: Path) -> None:
     """The test above can fail: a page without care runs the script, with a policy it does not."""
     for policy, runs in (("", True), ("default-src 'none'", False)):
@@ -197,6 +185,6 @@ def test_the_browser_would_run_it(tmp_path: Path, profile: Path) -> None:
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' if policy else ""
         body = f"{SCRIPT}{IMAGE}".replace("alert", "String")  # a dialog would wait for an answer
         raw.write_text(f"<!doctype html><html><head>{meta}</head><body>{body}</body></html>")
-        dom, console = browsed(raw, profile)
+        dom, console = browser.complaints(raw.as_uri(), f"--user-data-dir={profile}")
         assert ('data-evil="1"' in dom) is runs
         assert bool([line for line in console if "Content Security Policy" in line]) is not runs

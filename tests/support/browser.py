@@ -55,8 +55,8 @@ def measured(framed: Path, *words: object) -> dict[str, Any]:
 
 def complaints(url: str, *words: object) -> tuple[str, list[str]]:
     """A page's document as it ends, and what the browser's console says of it."""
-    done = _run("--enable-logging=stderr", "--v=0", *words, "--dump-dom", url)
-    return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    done = _run("--enable-logging=stderr", *words, "--dump-dom", url)
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
 def chromium(*words: object) -> str:

@@ -11,13 +11,12 @@ from tidemill.api import reads
 from tidemill.api.holding import Access
 from tidemill.api.refused_records import Quarantine
 from tidemill.config.publishing import Publishing
-from tidemill.errors import StoreError, TidemillError
-from tidemill.features import FeatureView
+from tidemill.config.settings import iso
+from tidemill.errors import TidemillError
 from tidemill.lake.statements import statement
-from tidemill.monitoring import last_error
+from tidemill.monitoring import last_error, table_health
 from tidemill.monitoring.report import html, measurements
 from tidemill.online.extras import require_serve
-from tidemill.online.open_store import open_store
 from tidemill.pipeline import publication
 from tidemill.query import charts, describe
 from tidemill.query.feature_values import distribution, key_changes
@@ -46,18 +45,9 @@ class PageReads:
         """Return features, tables and how fresh gold is."""
         return describe.describe(*reads.of_view(self._access, view), self._access.opening.clock)
 
-    def answer(self, sql: str) -> Facts:
-        """Return `{columns, rows}` of a statement that only reads."""
-        return reads.answer(self._access, sql)
-
-    def explain(
-        self, view: str, key: Mapping[str, object], /, *, feature: str | None = None
-    ) -> Facts:
+    def explain(self, view: str, key: Mapping[str, str]) -> Facts:
         """Return why a key's features have their values."""
-        return reads.explain(self._access, view, key, feature, None)
-
-    def _view(self, name: str) -> FeatureView:
-        return self._access.declaring(name).view(name)
+        return reads.explain(self._access, view, key, None, None)
 
     def numbers(self, days: int) -> Facts:
         """Return the report's numbers."""
@@ -65,14 +55,21 @@ class PageReads:
 
     def distribution(self, view: str) -> Facts:
         """Return how the values of each feature lie, now and a week before."""
-        return distribution.distribution(self._access.reader(), self._view(view))
+        return distribution.distribution(*reads.of_view(self._access, view))
 
-    def key_history(self, view: str, key: Sequence[str]) -> list[Facts]:
+    def newest_keys(self, view: str) -> list[Facts]:
+        """Return the keys that changed last, each with `updated_at`."""
+        lake, declared = reads.of_view(self._access, view)
+        return [dict(row) for row in lake.ask(statement("newest_keys", declared), {}).rows]
+
+    def files(self) -> list[Facts]:
+        """Return the files of each table, as the report counts them."""
+        return table_health.tables_of(self._access.reader())
+
+    def key_history(self, view: str, key: Mapping[str, str]) -> list[Facts]:
         """Return the values of a key at earlier versions of gold; none where they are gone."""
-        declared = self._view(view)
-        named = dict(zip(declared.keys, key, strict=True))
         try:
-            return key_changes.key_changes(self._access.reader(), declared, named)
+            return key_changes.key_changes(*reads.of_view(self._access, view), key)
         except TidemillError:  # the files of a version are gone, or its feed cannot be read
             return []
 
@@ -94,31 +91,18 @@ class PageReads:
         """Return how far the online store is behind gold, for each view that it has or should."""
         lake = self._access.reader()
         said = lake.pipeline.publish or Publishing()
-        address = publication.address_of(lake, said)
-        found = []
-        for view in lake.pipeline.views:
-            state, problem = None, None
-            try:
-                store = open_store(address)
-                try:
-                    state = store.view(view.name)
-                finally:
-                    store.close()
-            except StoreError as error:
-                problem = error.message
-            gold = lake.gold_state(view).as_of
-            behind = (gold - state.as_of).total_seconds() if state and gold else None
-            found.append(
-                {
-                    "view": view.name,
-                    "store": str(address),
-                    "as_of": state and str(state.as_of),
-                    "gold_version": state and state.gold_version,
-                    "behind_seconds": behind,
-                    "problem": problem or (None if state else "nothing is published"),
-                }
-            )
-        return found
+        address = str(publication.address_of(lake, said))
+        return [
+            {
+                "view": each.view,
+                "store": address,
+                "as_of": each.state and iso(each.state.as_of),
+                "gold_version": each.state and each.state.gold_version,
+                "behind_seconds": each.behind if each.state else None,
+                "problem": each.problem or (None if each.state else "nothing is published"),
+            }
+            for each in publication.store_states(lake, said)
+        ]
 
 
 def serve_pages(

@@ -30,17 +30,17 @@ def kept(place: Place, pipeline: str, clock: Clock) -> Iterator[None]:
 def newest(place: Place, pipeline: str) -> dict[str, Any] | None:
     """Return `{at, kind, message, where, expected}` of the last run's error; None where it ended
     well, or none has run."""
-    found: dict[str, Any] | None = _read(place).get(pipeline)
-    return found
+    return _read(place.folder).get(pipeline) if place.folder is not None else None
 
 
 def _keep(place: Place, pipeline: str, error: dict[str, Any] | None) -> None:
-    root, known = place.folder, _read(place)
-    if root is None or known.get(pipeline) == error:
+    if place.folder is None:
         return
-    others = {name: each for name, each in known.items() if name != pipeline}
-    known = {**others, pipeline: error} if error else others
-    path = root / NAME
+    path, known = place.folder / NAME, _read(place.folder)
+    if known.pop(pipeline, None) == error:
+        return
+    if error:
+        known[pipeline] = error
     with contextlib.suppress(OSError):  # it tells of a run, and is no reason to fail one
         if known:
             beside = path.with_suffix(".part")
@@ -50,9 +50,9 @@ def _keep(place: Place, pipeline: str, error: dict[str, Any] | None) -> None:
             path.unlink(missing_ok=True)
 
 
-def _read(place: Place) -> dict[str, dict[str, Any]]:
+def _read(folder: Path) -> dict[str, dict[str, Any]]:
     try:
-        found = json.loads(Path(place.folder or ".", NAME).read_text(encoding="utf-8"))
+        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if place.folder is not None and isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.config.publishing import Publishing
@@ -17,6 +18,7 @@ from tidemill.features.windows import duration
 from tidemill.lake.catalog import Lake
 from tidemill.online import publish as publishing
 from tidemill.online.open_store import open_store
+from tidemill.online.published_view import PublishedView
 from tidemill.online.store import OnlineStore
 from tidemill.online.store_address import FILE_NAME, StoreAddress
 
@@ -45,28 +47,43 @@ def publish_view(lake: Lake, view: FeatureView) -> None:
         log.warning("publish %s: %s; the next one brings what is missing", view.name, error)
 
 
+@dataclass(frozen=True)
+class StoreState:
+    """What an online store says of a view: its state, None where it has none of a whole publish;
+    the seconds by which that is behind gold, NaN without; why the store did not answer."""
+
+    view: str
+    state: PublishedView | None
+    behind: float = math.nan
+    problem: str | None = None
+
+
 def lags(lake: Lake) -> dict[str, float]:
     """Return, for each view that is published, the seconds by which the store's as_of is behind
     gold's; NaN while the store does not answer or has nothing of it."""
     said = lake.pipeline.publish
-    if said is None:
-        return {}
+    return {each.view: each.behind for each in store_states(lake, said)} if said else {}
+
+
+def store_states(lake: Lake, said: Publishing) -> list[StoreState]:
+    """Return what the store says of each view that is published there."""
     store = open_store(address_of(lake, said))
     try:
-        return {view.name: _lag(lake, view, store) for view in lake.pipeline.views if said.of(view)}
+        return [_state(lake, view, store) for view in lake.pipeline.views if said.of(view)]
     finally:
         store.close()
 
 
-def _lag(lake: Lake, view: FeatureView, store: OnlineStore) -> float:
+def _state(lake: Lake, view: FeatureView, store: OnlineStore) -> StoreState:
     try:
         state = store.view(view.name)
-    except StoreError:
-        return math.nan
+    except StoreError as error:
+        return StoreState(view.name, None, problem=error.message)
+    if state is None or not state.is_whole:
+        return StoreState(view.name, None)
     gold = lake.gold_state(view).as_of
-    if state is None or not state.is_whole or gold is None:
-        return math.nan
-    return (gold - state.as_of).total_seconds()
+    behind = math.nan if gold is None else (gold - state.as_of).total_seconds()
+    return StoreState(view.name, state, behind)
 
 
 def address_of(lake: Lake, said: Publishing, store: str | None = None) -> StoreAddress:

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from tidemill.config.settings import iso
+from tidemill.errors import TidemillError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
@@ -64,6 +65,6 @@ def _changed_in(lake: Lake, view: FeatureView, key: Mapping[str, str], versions:
     try:
         rows = lake.ask(statement("key_changed", view), named, {"gold_changes": feed}).rows
         newest = rows[0]["version"]
-    except PySparkException:
+    except (PySparkException, TidemillError):
         newest = None
     return newest if newest in versions else versions[-1]

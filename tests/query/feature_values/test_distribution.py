@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,20 @@ def test_keys_by_class_now_and_before(lakes: Lakes) -> None:
             assert each[when] == expected, (each["feature"], when)
     (views,) = (each for each in found["features"] if each["feature"] == "view_count_1d")
     assert views["drift"] == round(drift(views["now"], views["then"]), 4) > 1
+
+
+def test_a_version_whose_files_are_gone_is_none_to_compare_with(lakes: Lakes) -> None:
+    lake = lakes.fed(FIRST)
+    gold = Path(lake.lake.place.root) / "engagement_features"
+    before = {*gold.rglob("*.parquet")}
+    lake.feed([("b1", key, "g", "view", at("10:02")) for key in ("p1", "p2")])
+    for file in before:
+        file.unlink()
+    lake.spark.catalog.refreshTable("engagement_features")
+    found = distribution(lake.lake, lake.view)
+    assert found["now"]["keys"] == 2
+    assert found["then"] is None
+    assert {each["drift"] for each in found["features"]} == {None}
 
 
 def test_a_view_that_was_never_refreshed(lakes: Lakes) -> None:

@@ -42,6 +42,11 @@ def by_certificate(broker: Broker, topic: str) -> dict[str, Any]:
     return by_tls(broker, topic, broker.tls_port + 1, protocol="SSL", **own)
 
 
+def without(source: dict[str, Any], *words: str) -> dict[str, Any]:
+    security = {n: value for n, value in source["security"].items() if n not in words}
+    return {**source, "security": security}
+
+
 def run(folder: Path, source: dict[str, Any]) -> Answer:
     folder.mkdir(exist_ok=True)
     file = declare(folder, source)
@@ -83,9 +88,7 @@ def test_a_wrong_password_of_scram(
 def test_a_certificate_that_is_not_trusted(secret: None, broker: Broker, tmp_path: Path) -> None:
     """The client trusts the machine's authorities alone, and so not this broker."""
     source = by_scram(broker, broker.create("strange"))
-    for word in ("truststore", "truststore_password"):
-        del source["security"][word]
-    answer = run(tmp_path, source)
+    answer = run(tmp_path, without(source, "truststore", "truststore_password"))
     assert answer.code == 3
     assert "the broker's certificate is not trusted" in str(answer.error["message"])
     assert "source.security.truststore" in str(answer.error["expected"])
@@ -103,9 +106,7 @@ def test_a_truststore_that_is_not_there(secret: None, broker: Broker, tmp_path: 
 
 def test_a_client_without_its_certificate(secret: None, broker: Broker, tmp_path: Path) -> None:
     source = by_certificate(broker, broker.create("unnamed"))
-    for word in ("keystore", "keystore_password"):
-        del source["security"][word]
-    answer = run(tmp_path, source)
+    answer = run(tmp_path, without(source, "keystore", "keystore_password"))
     assert answer.code == 3
     assert answer.error["message"] == (
         "the brokers refuse the login: they take a client by its certificate (bad_certificate)"

@@ -71,9 +71,10 @@ def ui(
     Reads without Spark. Two buttons do something, reconcile and replay. Ctrl-C ends it.
     """
     lake = options.open(pipeline=pipeline)
-    lake.ui(host=host, port=port, token_env=token_env, on_listening=_listening)
 
+    def listening(url: str) -> None:
+        line = f"the lake is at {url}; Ctrl-C ends it"
+        print_one(options.as_json, {"url": url}, lambda: print_lines([line]))
+        sys.stdout.flush()
 
-def _listening(url: str) -> None:
-    print_lines([f"the lake is at {url}; Ctrl-C ends it"])
-    sys.stdout.flush()
+    lake.ui(host=host, port=port, token_env=token_env, on_listening=listening)

@@ -130,6 +130,7 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         "shown": _comma(
             f"features.{name}" for name in (*keys, *(c.name for c in view.shown), "updated_at")
         ),
+        "shown_names": _comma(c.name for c in view.shown),
         "feature_names": _comma(c.name for c in columns),
         "fresh_features": _comma(f"{or_empty('fresh', c, view)} AS {c.name}" for c in columns),
         "fresh_values": _comma(f"{or_empty('fresh', c, view)} AS {c.name}" for c in values),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from tidemill.monitoring.report import html
 from tidemill.monitoring.report.html import Section
+from tidemill.query.json_values import json_of
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,10 @@ def of_view(view: str) -> str:
 def of_key(view: str, key: Mapping[str, object]) -> str:
     """Return the path of a key's page."""
     return f"{of_view(view)}/key?{urlencode({name: str(value) for name, value in key.items()})}"
+
+
+def cell(value: Any) -> Any:
+    """Return a value as a cell: numbers, texts and None as they are, everything else as JSON."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | None):
+        return json_of(value)
+    return value

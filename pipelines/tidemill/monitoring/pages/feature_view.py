@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidemill.monitoring.pages.content import Button, Card, Page, of_key, of_view
+from tidemill.monitoring.pages.content import Button, Card, Page, cell, of_key, of_view
 from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
 from tidemill.monitoring.report.html import Link, Section, Table, section
 from tidemill.monitoring.status import span
 
 SHIFTED = 0.25
 _PLOTS = 6
-_KEYS = 20
+_SHOWN = ("feature", "type", "window", "what", "empty")
 
 
 def feature_view(lake: LakeReads, name: str) -> Page:
@@ -28,7 +28,7 @@ def feature_view(lake: LakeReads, name: str) -> Page:
     ]
     buttons = [
         Button("Show key", f"{of_view(name)}/key", inputs={k: k for k in facts["keys"]}, get=True),
-        Button("Reconcile", "/reconcile", {"view": name}),
+        Button("Reconcile", "/reconcile"),
     ]
     what = f"Keys: {', '.join(facts['keys'])}. Gold's version {facts['gold_version']}."
     sections = [_features(facts, lies), *_plots(lies), _some_keys(lake, facts)]
@@ -38,17 +38,13 @@ def feature_view(lake: LakeReads, name: str) -> Page:
 def _features(facts: Facts, lies: Facts) -> Section:
     drift = {each["feature"]: each["drift"] for each in lies["features"]}
     rows = [
-        [each["feature"], each["type"], each["window"], each["what"], each["empty"], None]
-        for each in facts["features"]
+        [*(each[word] for word in _SHOWN), drift.get(each["feature"])] for each in facts["features"]
     ]
-    for row in rows:
-        row[-1] = drift.get(row[0])
-    headings = ["feature", "type", "window", "what", "empty", "drift"]
-    then = lies["then"]
-    since = f"gold's version {then['gold_version']}, as of {then['as_of']}" if then else None
-    what = f"Drift against {since}: below 0.1 is little, above {SHIFTED} a shift."
-    return Section("Features", what if since else "Gold has no earlier version to compare with.",
-                   Table(headings, rows))  # fmt: skip
+    what = "Gold has no earlier version to compare with."
+    if then := lies["then"]:
+        since = f"gold's version {then['gold_version']}, as of {then['as_of']}"
+        what = f"Drift against {since}: below 0.1 is little, above {SHIFTED} a shift."
+    return Section("Features", what, Table([*_SHOWN, "drift"], rows))
 
 
 def _plots(lies: Facts) -> Iterator[Section]:
@@ -75,18 +71,11 @@ def _plots(lies: Facts) -> Iterator[Section]:
 
 def _some_keys(lake: LakeReads, facts: Facts) -> Section:
     """Return the keys that changed last."""
-    names = ", ".join(f"`{name}`" for name in facts["keys"])
-    table = f"{facts['view']}_features"
-    found = lake.answer(
-        f"SELECT {names}, updated_at FROM {table} ORDER BY updated_at DESC, {names} LIMIT {_KEYS}"
-    )
-    rows = [
-        [
-            Link(" ".join(map(str, key)), of_key(facts["view"], dict(zip(facts["keys"], key)))),  # noqa: B905
-            at,
-        ]
-        for *key, at in found["rows"]
-    ]
+    rows = []
+    for row in lake.newest_keys(facts["view"]):
+        key = {name: row[name] for name in facts["keys"]}
+        shown = " ".join(str(value) for value in key.values())
+        rows.append([Link(shown, of_key(facts["view"], key)), cell(row["updated_at"])])
     return Section(
         "Keys that changed last",
         "A key leads to its values, and to the buckets and events behind them.",

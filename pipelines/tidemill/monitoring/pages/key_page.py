@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tidemill.monitoring.pages import window_picture
-from tidemill.monitoring.pages.content import Card, Page, of_view
+from tidemill.monitoring.pages.content import Card, Page, cell, of_view
 from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
 from tidemill.monitoring.report.html import WIDTHS, Section, Table, section
 
 MOST = 200  # rows of a table; `explain --json` has all
-_NUMBERS = (int, float)
 
 
 def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
@@ -27,13 +24,13 @@ def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
         Card(f"{len(facts['events']):,}", "events shown behind them"),
     ]
     by = f"written by batch {written['batch']}, refresh {written['refresh']}" if written else "-"
-    sections = [_values(facts), _windows(facts), *_over_time(lake, view, facts), _events(facts)]
+    sections = [_values(facts), _windows(facts), _over_time(lake, view, facts), _events(facts)]
     return Page(f"{view}: {shown}", f"A key of `{view}`; {by}.", cards, sections)
 
 
 def _values(facts: Facts) -> Section:
     rows = [
-        [f["feature"], _cell(f["value"]), f["window"]["start"], f["window"]["end"], f["buckets"]]
+        [f["feature"], cell(f["value"]), f["window"]["start"], f["window"]["end"], f["buckets"]]
         for f in facts["features"]
     ]
     headings = ["feature", "value", "from", "to", "bucket rows"]
@@ -43,7 +40,7 @@ def _values(facts: Facts) -> Section:
 def _windows(facts: Facts) -> Section:
     """Return the windows and the buckets in them as a picture, and as a table."""
     rows = [
-        [each["bucket_start"], each["batch"], " ".join(each["windows"]), _cell(each["partials"])]
+        [each["bucket_start"], each["batch"], " ".join(each["windows"]), cell(each["partials"])]
         for each in facts["buckets"][:MOST]
     ]
     plots = {name: window_picture.svg(facts, width) for name, (width, _) in WIDTHS.items()}
@@ -56,13 +53,13 @@ def _windows(facts: Facts) -> Section:
     )
 
 
-def _over_time(lake: LakeReads, view: str, facts: Facts) -> list[Section]:
+def _over_time(lake: LakeReads, view: str, facts: Facts) -> Section:
     """Return the values of the key at earlier versions of gold."""
-    changes = lake.key_history(view, [str(value) for value in facts["key"].values()])
+    changes = lake.key_history(view, facts["key"])
     names = [each["feature"] for each in facts["features"]]
     rows = [
         [each["gold_version"], each["as_of"]]
-        + [_cell(each["values"][name]) if each["values"] else None for name in names]
+        + [cell(each["values"][name]) if each["values"] else None for name in names]
         for each in changes
     ]
     points = [
@@ -70,20 +67,18 @@ def _over_time(lake: LakeReads, view: str, facts: Facts) -> list[Section]:
         for each in changes
         if each["values"]
         for name in names
-        if isinstance(each["values"][name], _NUMBERS)
+        if isinstance(each["values"][name], int | float)
     ]
-    return [
-        section(
-            "Values over time",
-            "What gold held at its newest versions that changed this key.",
-            ["time", "feature", "value"],
-            points,
-            kind="line",
-            color="feature",
-            table=Table(["gold version", "as of", *names], rows),
-            empty="No version that can be read has changed this key.",
-        )
-    ]
+    return section(
+        "Values over time",
+        "What gold held at its newest versions that changed this key.",
+        ["time", "feature", "value"],
+        points,
+        kind="line",
+        color="feature",
+        table=Table(["gold version", "as of", *names], rows),
+        empty="No version that can be read has changed this key.",
+    )
 
 
 def _events(facts: Facts) -> Section:
@@ -108,13 +103,6 @@ def _events(facts: Facts) -> Section:
         Table([*headings, "record"], rows),
         empty="" if rows else "No event lies in the windows.",
     )
-
-
-def _cell(value: Any) -> Any:
-    """Return a value as a cell: numbers as they are, everything else as text."""
-    if value is None or (isinstance(value, (*_NUMBERS, str)) and not isinstance(value, bool)):
-        return value
-    return json.dumps(value, default=str)
 
 
 def _of(rows: Sequence[object]) -> str:

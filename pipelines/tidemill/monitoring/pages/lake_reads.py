@@ -1,8 +1,8 @@
-"""What the pages ask of a lake: that part of the public `Lake` which only reads."""
+"""What the pages ask of a lake, which only reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 Facts = dict[str, Any]
@@ -19,7 +19,7 @@ class RefusedRecords(Protocol):
 
 
 class LakeReads(Protocol):
-    """A lake that was opened with a pipeline; see `tidemill.api.public_lake.Lake`."""
+    """A lake that was opened with a pipeline; `tidemill.api.page_reads.PageReads` is one."""
 
     @property
     def quarantine(self) -> RefusedRecords:
@@ -37,7 +37,7 @@ class LakeReads(Protocol):
     def distribution(self, view: str) -> Facts:
         """Return how the values of each feature lie, now and a week before."""
 
-    def key_history(self, view: str, key: Sequence[str]) -> list[Facts]:
+    def key_history(self, view: str, key: Mapping[str, str]) -> list[Facts]:
         """Return the values of a key at earlier versions of gold."""
 
     def last_error(self) -> Facts | None:
@@ -49,10 +49,11 @@ class LakeReads(Protocol):
     def published(self) -> list[Facts]:
         """Return how far the online store is behind gold, for each view."""
 
-    def explain(
-        self, view: str, key: Mapping[str, object], /, *, feature: str | None = None
-    ) -> Facts:
+    def explain(self, view: str, key: Mapping[str, str]) -> Facts:
         """Return why a key's features have their values."""
 
-    def answer(self, sql: str) -> Facts:
-        """Return `{columns, rows}` of a statement."""
+    def newest_keys(self, view: str) -> list[Facts]:
+        """Return the keys that changed last, each with `updated_at`."""
+
+    def files(self) -> list[Facts]:
+        """Return the files of each table, as the report counts them."""

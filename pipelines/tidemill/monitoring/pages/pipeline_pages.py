@@ -3,19 +3,16 @@ online store."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
-from tidemill.monitoring.pages.content import Button, Card, Page
-from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
+from tidemill.monitoring.pages.content import Button, Card, Page, cell
+from tidemill.monitoring.pages.lake_reads import LakeReads
 from tidemill.monitoring.report import page as report
 from tidemill.monitoring.report.html import Link, Section, Table
 from tidemill.monitoring.status import span
 
 DAYS = 7
-_BATCHES = ("Latency by step", "Volumes", "Backlog", "Cost of ticks", "Newest batches")
-_FILES = ("File health",)
 
 
 def batches(lake: LakeReads) -> Page:
@@ -28,25 +25,25 @@ def batches(lake: LakeReads) -> Page:
         Card(f"{totals['tick_seconds']:.1f} s", "median refresh"),
         Card(f"{totals['backlog']:,}", "rows waited at the last batch"),
     ]
-    shown = list(_of_report(numbers, (*_BATCHES, "Time by part", "Batch ")))
+    shown = [
+        report.volumes(numbers),
+        report.latency(numbers),
+        *report.profile(numbers),
+        report.backlog(numbers),
+        report.merged(numbers),
+        report.newest_batches(numbers),
+    ]
     return Page("Batches", f"The last {DAYS} days.", cards, shown)
 
 
 def files(lake: LakeReads) -> Page:
-    """Return the files of each table, and what upkeep would do for them."""
-    numbers = lake.numbers(DAYS)
-    total = sum(each["files"] or 0 for each in numbers["files"])
-    small = sum(each["small_files"] or 0 for each in numbers["files"])
+    """Return the files of each table."""
+    tables = lake.files()
+    total = sum(each["files"] or 0 for each in tables)
+    small = sum(each["small_files"] or 0 for each in tables)
     cards = [Card(f"{total:,}", "data files"), Card(f"{small:,}", "small files")]
     what = "`tidemill maintain --dry-run` says what upkeep would do; `run` does it by itself."
-    return Page("Files and upkeep", what, cards, list(_of_report(numbers, _FILES)))
-
-
-def _of_report(numbers: Facts, titles: tuple[str, ...]) -> Iterator[Section]:
-    """Yield the sections of the report whose titles begin so."""
-    for each in report.sections(numbers):
-        if each.title.startswith(titles):
-            yield each
+    return Page("Files and upkeep", what, cards, [report.files(tables)])
 
 
 def quality(lake: LakeReads) -> Page:
@@ -84,7 +81,7 @@ def quarantine(lake: LakeReads) -> Page:
     ]
     newest = [
         [
-            Link(each["record_id"], f"/quarantine/record?{_query(each['record_id'])}"),
+            Link(each["record_id"], f"/quarantine/record?{urlencode({'id': each['record_id']})}"),
             ", ".join(each["reasons"]),
             str(each["ingested_at"]),
         ]
@@ -110,7 +107,7 @@ def quarantine(lake: LakeReads) -> Page:
 def refused_record(lake: LakeReads, record_id: str) -> Page:
     """Return one refused record whole, with its replay; UsageError for an unknown one."""
     found = lake.quarantine.record(record_id)
-    rows = [[name, _text(value)] for name, value in found.items()]
+    rows = [[name, cell(value)] for name, value in found.items()]
     button = Button(
         "Replay",
         "/replay",
@@ -149,16 +146,4 @@ def online(lake: LakeReads) -> Page:
                 empty="" if rows else "Nothing is published.",
             )
         ],
-    )
-
-
-def _query(record_id: str) -> str:
-    from urllib.parse import urlencode
-
-    return urlencode({"id": record_id})
-
-
-def _text(value: Any) -> Any:
-    return (
-        value if value is None or isinstance(value, int | str) else json.dumps(value, default=str)
     )

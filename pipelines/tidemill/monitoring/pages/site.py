@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -26,7 +25,6 @@ from tidemill.monitoring.pages.visitors import COOKIE, Visitors
 from tidemill.monitoring.report import html
 from tidemill.query.content_policy import content_security_policy
 
-log = logging.getLogger(__name__)
 _MOST_BYTES = 100_000  # of a form
 
 
@@ -50,7 +48,9 @@ def application(shown: Shown, visitors: Visitors) -> Starlette:
         "/batches": lambda _: pipeline_pages.batches(lake),
         "/quality": lambda _: pipeline_pages.quality(lake),
         "/quarantine": lambda _: pipeline_pages.quarantine(lake),
-        "/quarantine/record": lambda r: pipeline_pages.refused_record(lake, _one(r, "id")),
+        "/quarantine/record": lambda r: pipeline_pages.refused_record(
+            lake, r.query_params.get("id", "")
+        ),
         "/files": lambda _: pipeline_pages.files(lake),
         "/online": lambda _: pipeline_pages.online(lake),
         "/views/{view}": lambda r: feature_view(lake, site.view(r)),
@@ -119,7 +119,7 @@ class _Site:
 
         return answer
 
-    def reconcile(self, form: dict[str, str]) -> int:
+    def reconcile(self, _: dict[str, str]) -> int:
         """Compare gold with the recompute."""
         return self._shown.commands.start("reconcile", self._shown.pipeline)
 
@@ -136,8 +136,8 @@ class _Site:
 
     async def login(self, request: Request) -> Response:
         """Take a token, and let its bearer in."""
-        if not self._visitors.tokens.takes_host(request.headers.get("host", "").encode()):
-            return self._refused(request) or RedirectResponse("/", 303)
+        if foreign := self._foreign(request):
+            return foreign
         if request.method == "POST":
             cookie = self._visitors.welcome((await _form(request)).get("token", ""))
             if cookie is not None:
@@ -157,12 +157,18 @@ class _Site:
 
     def _refused(self, request: Request) -> Response | None:
         """Return the answer to whom nothing is shown."""
-        if not self._visitors.tokens.takes_host(request.headers.get("host", "").encode()):
-            return Response("not asked by this machine's name", 403, self._headers)
+        if foreign := self._foreign(request):
+            return foreign
         authorization = request.headers.get("authorization", "").encode()
         if not self._visitors.admits(request.cookies.get(COOKIE, ""), authorization):
             return RedirectResponse("/login", 303)
         return None
+
+    def _foreign(self, request: Request) -> Response | None:
+        """Return the answer to who asks by a name that is not this machine's."""
+        if self._visitors.tokens.takes_host(request.headers.get("host", "").encode()):
+            return None
+        return Response("not asked by this machine's name", 403, self._headers)
 
     def _error(self, request: Request, error: TidemillError) -> Response:
         """Return an error as a page: what is wrong, where, what to do."""
@@ -177,10 +183,6 @@ class _Site:
         guard = self._visitors.guard(request.cookies.get(COOKIE, ""))
         named = {"pipeline": self._shown.pipeline, "lake": self._shown.place}
         return HTMLResponse(content.rendered(made, guard=guard, **named), status, self._headers)
-
-
-def _one(request: Request, name: str) -> str:
-    return request.query_params.get(name, "")
 
 
 async def _form(request: Request) -> dict[str, str]:

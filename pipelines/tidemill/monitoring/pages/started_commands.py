@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemill.errors import UsageError
-from tidemill.monitoring.pages.content import Card, Page
+from tidemill.monitoring.pages.content import Card, Page, cell
 from tidemill.monitoring.report.html import Section, Table
 
 _KEPT = 100  # newest commands whose ends are remembered
@@ -69,7 +69,7 @@ class Commands:
         words = f"`tidemill {' '.join(command.words)}`"
         if command.code is None:
             return Page(title, f"{words} is under way; this page looks again.", refresh=2)
-        rows = [[name, _text(value)] for name, value in command.answer.items()]
+        rows = [[name, cell(value)] for name, value in command.answer.items()]
         said = "as expected" if command.code == 0 else "something is to be done"
         return Page(
             title,
@@ -86,7 +86,3 @@ def _answer(out: str, err: str) -> dict[str, Any]:
         return {"error": err.strip()[-2000:] or out.strip()[-2000:]}
     error = found.get("error") if isinstance(found, dict) else None
     return dict(error) if isinstance(error, dict) else dict(found)
-
-
-def _text(value: Any) -> Any:
-    return value if value is None or isinstance(value, int | str) else json.dumps(value)

@@ -30,14 +30,11 @@ class Visitors:
 
     def admits(self, cookie: str, authorization: bytes) -> bool:
         """Return whether a request may be answered: nobody needs a token where none is set."""
-        return not self.tokens.digests or cookie in self._known or self._has_token(authorization)
-
-    def _has_token(self, authorization: bytes) -> bool:
-        return self.tokens.admits(authorization)
+        return cookie in self._known or self.tokens.admits(authorization)
 
     def welcome(self, token: str) -> str | None:
         """Return the cookie of a new visitor; None where the token is not one of ours."""
-        if not self._has_token(b"Bearer " + token.encode()):
+        if not self.tokens.admits(b"Bearer " + token.encode()):
             return None
         cookie = secrets.token_urlsafe(32)
         self._known[cookie] = None

@@ -63,7 +63,7 @@ def rendered(numbers: Numbers) -> str:
         at=numbers["at"],
         days=f"{numbers['days']} day{'s' if numbers['days'] != 1 else ''}",
         cards=list(_cards(numbers)),
-        sections=list(sections(numbers)),
+        sections=list(_sections(numbers)),
     )
 
 
@@ -89,7 +89,7 @@ def _cards(numbers: Numbers) -> Iterator[Card]:
     yield Card(f"{totals['backlog']:,}", "rows waited at the last batch")
 
 
-def sections(numbers: Numbers) -> Iterator[Section]:
+def _sections(numbers: Numbers) -> Iterator[Section]:
     """Yield the sections of the page, in its order."""
     bins = numbers["over_time"]
     yield section(
@@ -102,43 +102,10 @@ def sections(numbers: Numbers) -> Iterator[Section]:
         color="view",
         labels={"seconds": "seconds behind"},
     )
-    yield section(
-        "Volumes",
-        "Records that clean judged, by what became of them.",
-        ["time", "became", "records"],
-        [
-            [b["start"], shown, b[name]]
-            for b in bins
-            for name, shown in (
-                ("accepted", "accepted"),
-                ("duplicates", "duplicate"),
-                ("quarantined", "refused"),
-            )
-        ],
-        kind="bar",
-        color="became",
-    )
-    yield section(
-        "Latency by step",
-        "Seconds of a batch, the median of each time.",
-        ["time", "step", "seconds"],
-        [[b["start"], step, s] for b in bins for step, s in b["seconds"].items()],
-        kind="line",
-        color="step",
-        table=Table(
-            ["query", "view", "step", "batches", "median s", "95 % s", "most s"],
-            [list(row.values()) for row in numbers["seconds"]],
-        ),
-    )
-    yield from _profile(numbers["profile"])
-    yield section(
-        "Backlog",
-        "Rows that waited for the query when its batch was done, the most of each time.",
-        ["time", "query", "rows"],
-        [[b["start"], query, rows] for b in bins for query, rows in b["backlog"].items()],
-        kind="line",
-        color="query",
-    )
+    yield volumes(numbers)
+    yield latency(numbers)
+    yield from profile(numbers)
+    yield backlog(numbers)
     yield section(
         "Refused by reason",
         "A record that breaks two rules counts in both.",
@@ -150,7 +117,66 @@ def sections(numbers: Numbers) -> Iterator[Section]:
         empty="Nothing was refused.",
     )
     yield _late(numbers["late"])
-    yield section(
+    yield merged(numbers)
+    yield from _audits(numbers["audits"])
+    yield files(numbers["files"])
+    yield newest_batches(numbers)
+
+
+def volumes(numbers: Numbers) -> Section:
+    """Return the section of the records that clean judged."""
+    return section(
+        "Volumes",
+        "Records that clean judged, by what became of them.",
+        ["time", "became", "records"],
+        [
+            [b["start"], shown, b[name]]
+            for b in numbers["over_time"]
+            for name, shown in (
+                ("accepted", "accepted"),
+                ("duplicates", "duplicate"),
+                ("quarantined", "refused"),
+            )
+        ],
+        kind="bar",
+        color="became",
+    )
+
+
+def latency(numbers: Numbers) -> Section:
+    """Return the section of the seconds of batches, by step."""
+    bins = numbers["over_time"]
+    return section(
+        "Latency by step",
+        "Seconds of a batch, the median of each time.",
+        ["time", "step", "seconds"],
+        [[b["start"], step, s] for b in bins for step, s in b["seconds"].items()],
+        kind="line",
+        color="step",
+        table=Table(
+            ["query", "view", "step", "batches", "median s", "95 % s", "most s"],
+            [list(row.values()) for row in numbers["seconds"]],
+        ),
+    )
+
+
+def backlog(numbers: Numbers) -> Section:
+    """Return the section of the rows that waited."""
+    bins = numbers["over_time"]
+    return section(
+        "Backlog",
+        "Rows that waited for the query when its batch was done, the most of each time.",
+        ["time", "query", "rows"],
+        [[b["start"], query, rows] for b in bins for query, rows in b["backlog"].items()],
+        kind="line",
+        color="query",
+    )
+
+
+def merged(numbers: Numbers) -> Section:
+    """Return the section of what MERGEs did with gold's rows."""
+    bins = numbers["over_time"]
+    return section(
         "Cost of ticks",
         "Rows of gold by what the MERGEs did with them. Copied rows did not change: they stood in "
         "a file that was written again.",
@@ -159,15 +185,18 @@ def sections(numbers: Numbers) -> Iterator[Section]:
         kind="bar",
         color="rows were",
     )
-    yield from _audits(numbers["audits"])
-    yield _files(numbers["files"])
+
+
+def newest_batches(numbers: Numbers) -> Section:
+    """Return the section of the newest batches, one by one."""
     shown = [[row[name] for name in _NEWEST] for row in numbers["batches"]]
     headings = [name.replace("_", " ") for name in _NEWEST]
-    yield Section("Newest batches", "Newest first; freshness in seconds.", Table(headings, shown))
+    return Section("Newest batches", "Newest first; freshness in seconds.", Table(headings, shown))
 
 
-def _profile(profile: Numbers) -> Iterator[Section]:
+def profile(numbers: Numbers) -> Iterator[Section]:
     """Yield where the time of profiled batches went; nothing where none was."""
+    profile = numbers["profile"]
     if not profile["newest"]:
         return
     columns = ["query", "part", "batches", "median s"]
@@ -255,11 +284,11 @@ def _audits(audits: Sequence[Numbers]) -> Iterator[Section]:
     )
 
 
-def _files(files: Sequence[Numbers]) -> Section:
+def files(tables: Sequence[Numbers]) -> Section:
     """Return the section of the files' health."""
     names = ("table", "files", "bytes", "small_files", "log_files", "log_bytes")
-    rows = [[f[name] for name in names] for f in files]
-    for row, one in zip(rows, files, strict=True):
+    rows = [[f[name] for name in names] for f in tables]
+    for row, one in zip(rows, tables, strict=True):
         row[2], row[5] = _size(one["bytes"]), _size(one["log_bytes"])
         if one["small_files"] is not None and one["files"]:
             row[3] = f"{one['small_files']:,} ({one['small_files'] / one['files']:.0%})"
@@ -269,7 +298,7 @@ def _files(files: Sequence[Numbers]) -> Section:
         "Small files are under 16 MB beside another such file of their partition: "
         "`tidemill maintain` puts those of closed partitions together.",
         ["table", "files"],
-        [[one["table"], one["files"]] for one in files],
+        [[one["table"], one["files"]] for one in tables],
         kind="bar",
         x="table",
         y="files",

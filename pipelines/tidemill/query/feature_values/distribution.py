@@ -19,7 +19,6 @@ from typing import Any
 import sqlglot.expressions as exp
 
 from tidemill.config.settings import iso
-from tidemill.errors import TidemillError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column
 from tidemill.lake.catalog import Lake
@@ -47,9 +46,7 @@ def distribution(lake: Lake, view: FeatureView) -> dict[str, Any]:
     now = _counted(lake, view, columns, newest)
     try:
         then = _counted(lake, view, columns, earlier)
-    except TidemillError:
-        raise
-    except Exception:  # an engine's: the files of that version are gone
+    except Exception:  # of whichever engine: the files of that version are gone
         earlier, then = None, {}
     return {
         "view": view.name,
