@@ -1,13 +1,14 @@
 """What a backlog takes: days of events in files, brought into gold in bounded batches.
 
-    files ──tidemill run --once──► bronze ─► events ─► buckets ─► gold      batches of 128 MB
-          ──Spark alone──────────► Delta ──► Delta ──► Delta ──► Delta      each table at once
+    files, Kafka ──tidemill run --once──► bronze ─► events ─► buckets ─► gold   batches of 128 MB
+                 ──Spark alone──────────► Delta ──► Delta ──► Delta ──► Delta   each table at once
 
 The events lie in files in their order, a few of them up to three hours late, as JSON lines or as
-Parquet. Both ways run in a process of their own with the same session; bare means the plain read,
-parse, aggregation and first gold, without rules, duplicates, ledgers or bounds. Before any time
-counts, gold is compared with DuckDB's count of the files. Seconds by query are those of its
-batches (`run --profile`). `--write` puts the tables into docs/benchmarks.md.
+Parquet, or (`--kafka`) in a topic of four partitions, of which a batch lands a quarter. Both ways
+run in a process of their own with the same session; bare means the plain read, parse, aggregation
+and first gold, without rules, duplicates, ledgers or bounds. Before any time counts, gold is
+compared with DuckDB's count of the files. Seconds by query are those of its batches
+(`run --profile`). `--write` puts the tables into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -29,14 +30,32 @@ from urllib.parse import unquote, urlparse
 import duckdb
 from deltalake import DeltaTable
 from measuring import cpu_seconds, machine, resident, say, temporary, tree, write
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sources import PARTITIONS, TOPIC, broker, make_topic
 
+from tidemill.lake.session import ivy
 from tidemill.lake.session.session import local_session
+from tidemill.sources import kafka
 
 FIRST = datetime(2026, 11, 18, 0, 0, tzinfo=timezone.utc)
 DAYS, PER_FILE, LATE = 3, 250_000, 0.03
 FORMS = ("json", "parquet")
+KAFKA = "kafka"  # the JSON lines, in a topic
+PIPELINE = """
+pipeline: engagement
+source: {{kind: kafka, bootstrap_servers: "{address}", topics: [{topic}]}}
+clock: event
+max_offsets_per_trigger: {limit}
+views:
+  - name: engagement
+    keys: [profile_id, gti]
+    event_time: event_timestamp
+    schema: {{profile_id: string, gti: string, event_type: string}}
+    features:
+      - count: {{by: {{event_type: [select, highlight, view]}}}}
+        over: [1h, 12h, 1d]
+"""
 QUERIES = ("land", "clean", "feature")
 KINDS = ("select", "highlight", "view")
 WINDOWS = {"1h": 60, "12h": 720, "1d": 1440}
@@ -92,7 +111,7 @@ def write_files(folder: Path, form: str, events: int, keys: int) -> None:
 
 def wanted(files: str, form: str) -> str:
     """Return DuckDB's SQL for every feature, straight from the files."""
-    reader = "read_json" if form == "json" else "read_parquet"
+    reader = "read_parquet" if form == "parquet" else "read_json"
     columns = ", columns = {profile_id: 'VARCHAR', gti: 'VARCHAR', event_type: 'VARCHAR', \
 event_timestamp: 'VARCHAR'}, format = 'newline_delimited'"
     counts = ", ".join(
@@ -104,7 +123,7 @@ event_timestamp: 'VARCHAR'}, format = 'newline_delimited'"
     return f"""
         WITH events AS (
           SELECT *, strptime(event_timestamp, '%Y-%m-%dT%H:%M:%SZ') AS happened
-          FROM {reader}('{files}'{columns if form == "json" else ""})
+          FROM {reader}('{files}'{"" if form == "parquet" else columns})
         ),
         clock AS (
           SELECT date_trunc('minute', max(happened)) + INTERVAL 1 MINUTE AS as_of FROM events
@@ -121,22 +140,41 @@ def wrong_keys(gold: Path, files: Path, form: str) -> int:
     (row,) = duckdb.sql(
         f"""
         SELECT count(*) FROM read_parquet({rows}) AS f
-        FULL JOIN ({wanted(f"{files}/*.{form}", form)}) AS w USING (profile_id, gti)
+        FULL JOIN ({wanted(f"{files}/*", form)}) AS w USING (profile_id, gti)
         WHERE {different}
         """
     ).fetchall()
     return int(row[0])
 
 
+def fill(folder: Path, address: str) -> None:
+    """Write the lines of the files into the topic."""
+    spark = kafka_session()
+    make_topic(spark, address)
+    options = {"kafka.bootstrap.servers": address, "topic": TOPIC}
+    spark.read.text(str(folder / KAFKA)).write.format("kafka").options(**options).save()
+
+
+def kafka_session() -> SparkSession:
+    """Return a session that has Kafka's client."""
+    jars = ":".join(str(path) for path in ivy.class_path(kafka.JARS))
+    return local_session(extra={"spark.driver.extraClassPath": jars})
+
+
 # -- the two ways --------------------------------------------------------------------------------
 
 
-def through_tidemill(folder: Path, form: str) -> Run:
-    """Bring the files into gold by `tidemill run --once`, and check it."""
-    words = ["run", "engagement", "--source", "files", "--input", str(folder / form), "--once"]
-    words += ["--root", str(folder / f"lake-{form}"), "--profile", "--json"]
+def through_tidemill(folder: Path, form: str, address: str = "", events: int = 0) -> Run:
+    """Bring the events into gold by `tidemill run --once`, and check it."""
+    pipeline = ["engagement", "--source", "files", "--input", str(folder / form)]
+    if form == KAFKA:
+        file = folder / "engagement.yaml"
+        limit = events // PARTITIONS + 1
+        file.write_text(PIPELINE.format(address=address, topic=TOPIC, limit=limit))
+        pipeline = [str(file)]
+    words = ["run", *pipeline, "--once", "--root", str(folder / f"lake-{form}")]
     with sampled() as used:
-        whole, said = ran([sys.executable, "-m", "tidemill.cli", *words])
+        whole, said = ran([sys.executable, "-m", "tidemill.cli", *words, "--profile", "--json"])
     if wrong := wrong_keys(folder / f"lake-{form}" / "engagement_features", folder / form, form):
         sys.exit(f"{form}: {wrong} keys of gold are not what DuckDB counts; no times")
     batches = [each for each in said["profile"] if each["batch"] is not None]
@@ -145,9 +183,9 @@ def through_tidemill(folder: Path, form: str) -> Run:
     return Run(whole, parts, counts, used.cpu, thirds(used.memory))
 
 
-def through_spark(folder: Path, form: str) -> Run:
-    """Bring the files into the same four tables by Spark alone, and check them."""
-    words = ["--bare", form, "--folder", str(folder)]
+def through_spark(folder: Path, form: str, address: str = "") -> Run:
+    """Bring the events into the same four tables by Spark alone, and check them."""
+    words = ["--bare", form, "--folder", str(folder), "--address", address]
     with sampled() as used:
         whole, said = ran([sys.executable, __file__, *words])
     if wrong := wrong_keys(folder / f"bare-{form}" / "gold", folder / form, form):
@@ -194,32 +232,46 @@ def thirds(memory: list[float]) -> tuple[float, ...]:
     return tuple(max(memory[n * length : (n + 1) * length], default=0.0) for n in range(3))
 
 
-def bare(folder: Path, form: str) -> dict[str, float]:
+def bare(folder: Path, form: str, address: str) -> dict[str, float]:
     """Write the four tables; return the seconds of each."""
-    spark, tables = local_session(), folder / f"bare-{form}"
-    times = {}
-    for name, work in {"land": land, "clean": parse, "feature": aggregate}.items():
+    spark = kafka_session() if form == KAFKA else local_session()
+    tables, times = folder / f"bare-{form}", {}
+    rows = topic_rows(spark, address) if form == KAFKA else file_rows(spark, folder / form)
+    steps = {
+        "land": lambda: land(rows, tables),
+        "clean": lambda: parse(spark, tables),
+        "feature": lambda: aggregate(spark, tables),
+    }
+    for name, step in steps.items():
         started = time.monotonic()
-        work(spark, folder / form, tables)
+        step()
         times[name] = time.monotonic() - started
     return times
 
 
-def land(spark: SparkSession, files: Path, tables: Path) -> None:
+def file_rows(spark: SparkSession, files: Path) -> DataFrame:
     if files.name == "json":
         rows = spark.read.text(str(files)).select(F.col("value").alias("raw_payload"))
     else:
         rows = spark.read.parquet(str(files)).select(F.expr("to_json(struct(*)) AS raw_payload"))
+    return rows.select("*", F.col("_metadata.file_path").alias("topic"))
+
+
+def topic_rows(spark: SparkSession, address: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": address, "subscribe": TOPIC}
+    rows = spark.read.format("kafka").options(**options, startingOffsets="earliest").load()
+    payload = "CAST(value AS STRING) AS raw_payload"
+    return rows.selectExpr(payload, "topic", "partition", "offset", "timestamp AS source_ts")
+
+
+def land(rows: DataFrame, tables: Path) -> None:
     rows = rows.select(
-        "*",
-        F.expr("uuid()").alias("record_id"),
-        F.col("_metadata.file_path").alias("topic"),
-        F.current_timestamp().alias("ingested_at"),
+        "*", F.expr("uuid()").alias("record_id"), F.current_timestamp().alias("ingested_at")
     )
     rows.write.format("delta").save(str(tables / "bronze"))
 
 
-def parse(spark: SparkSession, _: Path, tables: Path) -> None:
+def parse(spark: SparkSession, tables: Path) -> None:
     event = F.from_json("raw_payload", f"{TEXTS}, event_timestamp TIMESTAMP")
     rows = spark.read.format("delta").load(str(tables / "bronze"))
     rows = rows.select("record_id", event.alias("event"), "ingested_at")
@@ -228,7 +280,7 @@ def parse(spark: SparkSession, _: Path, tables: Path) -> None:
     rows.write.format("delta").partitionBy("event_hour").save(str(tables / "events"))
 
 
-def aggregate(spark: SparkSession, _: Path, tables: Path) -> None:
+def aggregate(spark: SparkSession, tables: Path) -> None:
     keys, at = ("profile_id", "gti"), F.date_trunc("minute", "event_timestamp")
     events = spark.read.format("delta").load(str(tables / "events"))
     counts = [F.count_if(F.col("event_type") == kind).alias(kind) for kind in KINDS]
@@ -299,27 +351,54 @@ def main() -> None:
     options.add_argument("--events", type=int, default=10_000_000)
     options.add_argument("--keys", type=int, default=1_000_000)
     options.add_argument("--form", choices=FORMS, help="one of the two; both without it")
+    options.add_argument("--kafka", action="store_true", help="from a topic instead")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    options.add_argument("--bare", choices=FORMS, help=argparse.SUPPRESS)
+    options.add_argument("--bare", choices=(*FORMS, KAFKA), help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--address", default="", help=argparse.SUPPRESS)
+    options.add_argument("--fill", action="store_true", help=argparse.SUPPRESS)
     asked = options.parse_args()
     if asked.bare:
-        print(json.dumps(bare(asked.folder, asked.bare)))
+        print(json.dumps(bare(asked.folder, asked.bare, asked.address)))
         return
-    runs = {}
+    if asked.fill:
+        fill(asked.folder, asked.address)
+        return
     with temporary("backlog") as folder:
-        for form in [asked.form] if asked.form else FORMS:
-            write_files(folder / form, form, asked.events, asked.keys)
-            say(f"{form}: the files are written")
-            plain = through_spark(folder, form)
-            say(f"{form}: Spark alone took {plain.whole:.0f} s")
-            ours = through_tidemill(folder, form)
-            say(f"{form}: Tidemill took {ours.whole:.0f} s")
-            runs[form] = (ours, plain)
+        measured = of_topic if asked.kafka else of_files
+        runs = measured(folder, asked.events, asked.keys, asked.form)
     text = report(asked.events, asked.keys, runs)
     print(text)
     if asked.write:
-        write(text, "backlog")
+        write(text, "backlog kafka" if asked.kafka else "backlog")
+
+
+def of_files(folder: Path, events: int, keys: int, form: str | None) -> dict[str, tuple[Run, Run]]:
+    """Return both ways through the files of each form."""
+    runs = {}
+    for each in [form] if form else FORMS:
+        write_files(folder / each, each, events, keys)
+        say(f"{each}: the files are written")
+        plain = through_spark(folder, each)
+        say(f"{each}: Spark alone took {plain.whole:.0f} s")
+        ours = through_tidemill(folder, each)
+        say(f"{each}: Tidemill took {ours.whole:.0f} s")
+        runs[each] = (ours, plain)
+    return runs
+
+
+def of_topic(folder: Path, events: int, keys: int, _: str | None) -> dict[str, tuple[Run, Run]]:
+    """Return both ways through a topic."""
+    write_files(folder / KAFKA, "json", events, keys)
+    with broker(folder / "broker") as address:
+        filling = [sys.executable, __file__, "--fill", "--folder", folder, "--address", address]
+        subprocess.run(filling, check=True)
+        say("the topic is filled")
+        plain = through_spark(folder, KAFKA, address)
+        say(f"Spark alone took {plain.whole:.0f} s")
+        ours = through_tidemill(folder, KAFKA, address, events)
+        say(f"Tidemill took {ours.whole:.0f} s")
+    return {KAFKA: (ours, plain)}
 
 
 if __name__ == "__main__":

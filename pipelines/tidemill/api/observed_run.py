@@ -9,7 +9,9 @@ from typing import Any
 from tidemill.monitoring.profile.batch_profile import Profiles
 from tidemill.monitoring.profile.kept_profiles import Keeper
 from tidemill.monitoring.prometheus import Exporter
+from tidemill.operations import kept_answers
 from tidemill.operations.gold_sink import GoldSink
+from tidemill.operations.kept_answers import KeptAnswers
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
 from tidemill.pipeline import runner
@@ -38,7 +40,7 @@ def run(
     if profile:
         observers.append(keeper)
     sink = GoldSink(pipeline.lake)
-    observers.append(sink)
+    observers += [sink, KeptAnswers(pipeline.lake)]
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
         with ExitStack() as looking:
             if profile:
@@ -49,6 +51,7 @@ def run(
             else:
                 runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
         sink.send()
+        kept_answers.feed(pipeline.lake)
         keeper.keep(pipeline)
         summary = totals.summary(pipeline, time.monotonic() - started)
         return {**summary, "profile": profiles.told()} if profile else summary

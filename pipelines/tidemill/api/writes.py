@@ -12,7 +12,7 @@ from tidemill.config.publishing import Publishing
 from tidemill.config.settings import iso
 from tidemill.monitoring import last_error
 from tidemill.online import publish as publishing
-from tidemill.operations import maintenance
+from tidemill.operations import kept_answers, maintenance
 from tidemill.operations import reconcile as reconciling
 from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
@@ -53,7 +53,10 @@ def replay(access: Access, asked: OffsetRange) -> Facts:
 def refresh(access: Access, as_of: Moment | None) -> list[Facts]:
     """Bring each view's gold to a time, the clock's by default."""
     time_asked = moment(as_of, "as_of") if as_of is not None else None
-    return on_demand.refresh(access.writer("refresh"), access.opening.clock, time_asked)
+    lake = access.writer("refresh")
+    refreshed = on_demand.refresh(lake, access.opening.clock, time_asked)
+    kept_answers.feed(lake)
+    return refreshed
 
 
 def reconcile(

@@ -109,7 +109,7 @@ class PipelineDefinition(Declared):
     `max_bytes_per_trigger`: it reads one file at least, and files whole. A file's `quality` names
     the file of its rules; by default `<its name>.quality.yml` beside it, where there is one.
     `served_history` keeps what gold answered, beyond the `retention` of its files: a
-    table that maintenance, or each refresh, feeds.
+    table that maintenance feeds, or the run after its refreshes.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. With `publish` an
     online store follows gold; a `sink` is sent what changes in it.

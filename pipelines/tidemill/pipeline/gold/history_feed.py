@@ -3,10 +3,10 @@
     gold's change data feed ──answers after version v──► append    {version, from_version ...}
                                                          txn: v + 1
 
-Fed by maintenance or by each refresh, as `served_history` says. The table tells up to which version
-it knows gold, in its newest ledger and in its own rows, so nothing is lost where it is fed late and
-nothing comes twice where it is fed again: who starts from the same version carries the same number,
-and one of them wins.
+Fed by maintenance or as a run goes on, as `served_history` says. The table tells up to which
+version it knows gold, in its newest ledger and in its own rows, so nothing is lost where it is fed
+late and nothing comes twice where it is fed again: who starts from the same version carries the
+same number, and one of them wins.
 """
 
 from __future__ import annotations

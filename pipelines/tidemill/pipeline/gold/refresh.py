@@ -22,7 +22,6 @@ from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.ledger import Commit, GoldState
-from tidemill.pipeline.gold import history_feed
 from tidemill.pipeline.gold.changes import compute_changes
 from tidemill.pipeline.gold.context import Emission, RefreshContext, RefreshPlan, RefreshRequest
 from tidemill.pipeline.gold.merge import merge_changes
@@ -105,8 +104,6 @@ def _refresh(
             changed = merge_changes(context, plan, request, changes)
         if changed is not None:
             log.info("%s: %d keys changed at %s", view.name, changed, iso(plan.as_of))
-            if lake.pipeline.served_history == "refresh":
-                history_feed.feed(lake, view)
             return _refreshed(view, plan, changed, started)
         attempt += 1
         lost += OTHERS if lake.commits(context.gold, 1)[0].moves_data else 1
