@@ -4,6 +4,7 @@
                                  ▲      engine: stateful        └──► arrivals ──state──► features
                                  │ enrich
     changes ──land_changes──► bronze ──dimension──► dimension      for each dimension
+    events ──slices──► the online store                            publish: {slices: true}
 
 Whoever has to know which queries there are reads `QUERIES`: the runner, checkpoints, metrics,
 maintenance, `top`, errors. Another query is another entry, and a module that starts it.
@@ -33,8 +34,8 @@ class Query:
     returns Spark's query, and `claim(pipeline, query)`, where it has one, takes the checkpoint
     instead of `pipeline.queries.claim`. The commits of the table in the role `ledger` say what its
     batches did; None where another query's ledger does. `trigger` is how often it looks unless a
-    pipeline says otherwise; with an `engine` the query is there for that engine alone. `lost` says
-    what to do when the checkpoint is lost.
+    pipeline says otherwise; with an `engine` the query is there for that engine alone, with an
+    `option` where a pipeline takes that. `lost` says what to do when the checkpoint is lost.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Query:
     trigger: str = "30s"
     engine: str | None = None
     lost: str = REBUILD
+    option: str | None = None
     view: str | None = None
     dimension: str | None = None
 
@@ -141,13 +143,30 @@ QUERIES = (
         trigger="60s",
     ),
     STATE,
+    Query(
+        "slices",
+        reads="events",
+        writes=(),
+        checkpoint="slices",
+        step="tidemill.pipeline.steps.slices_step",
+        ledger=None,
+        trigger="1s",
+        lost="nothing: the store says what it lacks",
+        option="slices",
+    ),
 )
 
 
-def of(engine: str | None, views: Iterable[str], dimensions: Iterable[str] = ()) -> list[Query]:
-    """Return the queries of a pipeline with an engine, None for any, in the order of the flow: one
-    of a kind that is per view for each view, and per dimension for each dimension."""
+def of(
+    engine: str | None,
+    views: Iterable[str],
+    dimensions: Iterable[str] = (),
+    options: Iterable[str] = (),
+) -> list[Query]:
+    """Return the queries of a pipeline with an engine, None for any, and options, in the order of
+    the flow: one of a kind that is per view for each view, and per dimension for each dimension."""
     used = [query for query in QUERIES if engine is None or query.engine in (None, engine)]
+    used = [query for query in used if query.option is None or query.option in options]
     changes = [query.of_dimension(d) for d in dimensions for query in used if query.per_dimension]
     once = [query for query in used if not query.per_view and not query.per_dimension]
     each = [query.of_view(view) for query in used if query.per_view for view in views]

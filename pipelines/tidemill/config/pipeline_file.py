@@ -204,7 +204,8 @@ class PipelineDefinition(Declared):
     def queries_of(self, engine: str | None) -> list[Query]:
         """Return the queries that the pipeline has with an engine."""
         views = [view.name for view in self.views]
-        return dataflow.of(engine, views, [dimension.name for dimension in self.dimensions])
+        options = ["slices"] if self.publish and self.publish.slices else []
+        return dataflow.of(engine, views, [one.name for one in self.dimensions], options)
 
     def dimension(self, name: str) -> Dimension:
         """Return the dimension called `name`; KeyError where the pipeline has none."""

@@ -26,7 +26,8 @@ class Publishing(Declared):
     the run. `username_env` and `password_env` name environment variables, `ca_file` the
     certificates of TLS. A batch gives a publish up that takes longer than `within`, as if the store
     did not answer; `tidemill publish` has no such limit. `allow_eviction` takes a Redis that throws
-    keys away when it is full.
+    keys away when it is full. With `slices` what each batch of events adds is there as soon as it
+    is clean, and answers merge it.
     """
 
     store: str | None = None
@@ -40,6 +41,7 @@ class Publishing(Declared):
     connect_seconds: float = Field(default=3.0, gt=0, le=60)
     answer_seconds: float = Field(default=5.0, gt=0, le=60)
     allow_eviction: bool = False
+    slices: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Publishing:
@@ -64,9 +66,20 @@ def check(publishing: Publishing | None, views: tuple[FeatureView, ...]) -> None
     if unknown:
         raise ValueError(f"publish names {sorted(unknown)[0]}, which is no view of the pipeline")
     for view in filter(publishing.of, views):
+        feature = unmerged(view) if publishing.slices else None
+        if feature:
+            raise ValueError(
+                f"publish: slices cannot merge {feature} of {view.name}, which only SQL can: leave "
+                "it out, or publish the view without slices"
+            )
         ttl = publishing.ttl_of(view)
         if ttl is not None and ttl < view.horizon + LEAST_MARGIN:
             raise ValueError(
                 f"publish: ttl {publishing.ttl} is too short for {view.name}: at least its longest "
                 f"window {view.windows[0].text} and an hour"
             )
+
+
+def unmerged(view: FeatureView) -> str | None:
+    """Return the first feature of a view that only SQL merges; None where there is none."""
+    return next((column.name for column in view.shown if column.finish is None), None)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from tidemill.errors import StoreError
 from tidemill.online import packing
@@ -20,7 +21,7 @@ from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry, Key, Row, read_row
 
 WAIT = 30.0  # seconds that a writer waits for another one
-_AT_ONCE = 500  # keys of one statement: SQLite takes 999 values at least
+AT_ONCE = 500  # keys of one statement: SQLite takes 999 values at least
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS views (view TEXT PRIMARY KEY, state BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS rows (view TEXT, layout TEXT, key TEXT, packed BLOB NOT NULL, "
@@ -34,8 +35,17 @@ _WRITE = (
 )
 
 
+class Packed(Protocol):
+    """A state, of rows or of slices."""
+
+    def packed(self) -> bytes:
+        """Return the state as a store keeps it."""
+
+
 class EmbeddedStore:
     """A store in a file; see `OnlineStore`. Without `writes` a file that is not there stays so."""
+
+    tables: tuple[str, ...] = _TABLES
 
     def __init__(self, path: Path, *, writes: bool = False) -> None:
         """Open the file; it is made at the first write."""
@@ -65,8 +75,8 @@ class EmbeddedStore:
         texts = [packing.key_text(key) for key in keys]
         found: dict[str, bytes] = {}
         with self._reading() as connection:
-            for start in range(0, len(texts), _AT_ONCE):
-                part = texts[start : start + _AT_ONCE]
+            for start in range(0, len(texts), AT_ONCE):
+                part = texts[start : start + AT_ONCE]
                 marks = ",".join("?" * len(part))
                 sql = (
                     "SELECT key, packed FROM rows WHERE view = ? AND layout = ? AND expires > ? "
@@ -100,15 +110,24 @@ class EmbeddedStore:
 
     def advance(self, state: PublishedView, seen: PublishedView | None) -> bool:
         """Put the state in the place of `seen`."""
-        expected = seen and seen.packed()
         with self._writing() as connection:
-            sql = "SELECT state FROM views WHERE view = ?"
-            standing = connection.execute(sql, (state.view,)).fetchone()
-            if (standing and standing[0]) != expected:
-                return False
-            put = "INSERT INTO views VALUES (?, ?) ON CONFLICT DO UPDATE SET state = excluded.state"
-            connection.execute(put, (state.view, state.packed()))
-            return True
+            return self._advance(connection, "views", state.view, state.packed(), seen)
+
+    def _advance(
+        self,
+        connection: sqlite3.Connection,
+        table: str,
+        view: str,
+        state: bytes,
+        seen: Packed | None,
+    ) -> bool:
+        """Put a view's state in the place of the one that was seen, in a table of states."""
+        standing = connection.execute(f"SELECT state FROM {table} WHERE view = ?", (view,))
+        if next(standing, (None,))[0] != (seen and seen.packed()):
+            return False
+        put = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT DO UPDATE SET state = excluded.state"
+        connection.execute(put, (view, state))
+        return True
 
     def sweep(self, state: PublishedView) -> int:
         """Remove rows of older epochs, other layouts, and those whose time to live is over."""
@@ -167,7 +186,7 @@ class EmbeddedStore:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         if self._writes:
-            for table in _TABLES:
+            for table in self.tables:
                 connection.execute(table)
         return connection
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tidemill.online.embedded_store import EmbeddedStore
-from tidemill.online.store import OnlineStore
+from tidemill.online.slices.embedded_slices import EmbeddedSlices
+from tidemill.online.slices.slice_store import SliceStore
 from tidemill.online.store_address import StoreAddress
 
 
-def open_store(address: StoreAddress | str, *, writes: bool = False) -> OnlineStore:
+def open_store(address: StoreAddress | str, *, writes: bool = False) -> SliceStore:
     """Return the store at an address, a URL or a path (see `StoreAddress`); it connects at the
     first call. SetupError where redis-py is needed and missing."""
     if isinstance(address, str):
         address = StoreAddress(address)
     if address.is_redis:
-        from tidemill.online.redis_store import RedisStore
+        from tidemill.online.slices.redis_slices import RedisSlices
 
-        return RedisStore(address)
-    return EmbeddedStore(address.path, writes=writes)
+        return RedisSlices(address)
+    return EmbeddedSlices(address.path, writes=writes)

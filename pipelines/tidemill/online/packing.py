@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def _extension(value: Any) -> msgpack.ExtType:
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal | int):  # a whole number of more than 64 bits
         return msgpack.ExtType(_DECIMAL, str(value).encode())
     if isinstance(value, datetime):
         return msgpack.ExtType(_TIME, micros_of(value).to_bytes(8, "big", signed=True))

@@ -36,7 +36,7 @@ STATES = "tidemill:view:"
 PIPELINED = 1_000  # rows of one round trip
 OF_A_CALL = 100  # rows that one call of the script writes
 RETRIES = 3
-_SCANNED = 1_000
+SCANNED = 1_000
 # A row's head is an epoch of 4 bytes and a version of 8; Lua's numbers hold 53 bits of each.
 _NEWER = """
 local written = 0
@@ -55,7 +55,7 @@ for place, key in ipairs(KEYS) do
 end
 return written
 """
-_ADVANCE = """
+ADVANCE = """
 local standing = redis.call('GET', KEYS[1]) or ''
 if standing ~= ARGV[2] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
@@ -90,7 +90,7 @@ class RedisStore:
     def views(self) -> list[PublishedView]:
         """Return what the store says of all its views."""
         with self._named():
-            names = sorted(self._client.scan_iter(f"{STATES}*", count=_SCANNED))
+            names = sorted(self._client.scan_iter(f"{STATES}*", count=SCANNED))
             contents = [self._client.get(name) for name in names]
         return [PublishedView.unpacked(content) for content in contents if content]
 
@@ -154,15 +154,15 @@ class RedisStore:
         before = seen.packed() if seen else b""
         with self._named():
             rows = [([STATES + state.view], [state.packed(), before])]
-            return bool(self._scripted(_ADVANCE, rows)[0])
+            return bool(self._scripted(ADVANCE, rows)[0])
 
     def sweep(self, state: PublishedView) -> int:
         """Remove rows of older epochs and other layouts: a look at every key of the view."""
         swept, living = 0, _prefix(state).encode()
         with self._named():
-            pattern = f"tidemill:{_escaped(state.view)}:*"
+            pattern = f"tidemill:{escaped(state.view)}:*"
             names: list[bytes] = []
-            for name in self._client.scan_iter(pattern, count=_SCANNED):
+            for name in self._client.scan_iter(pattern, count=SCANNED):
                 names.append(name)
                 if len(names) == PIPELINED:
                     swept += self._swept(names, living, state.epoch)
@@ -266,7 +266,8 @@ def _names(view: PublishedView, keys: Sequence[Key]) -> list[str]:
     return [f"{prefix}{{{packing.key_text(key)}}}" for key in keys]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return a text as a pattern of SCAN that matches it alone."""
     return "".join(f"\\{letter}" if letter in "*?[]\\" else letter for letter in text)
 
 

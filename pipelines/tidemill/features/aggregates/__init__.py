@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from tidemill.errors import DefinitionError
 from tidemill.features.aggregates import arithmetic, extremes, membership, ordered, sketches
-from tidemill.features.aggregates.aggregate import Aggregate, Fold, Parameter, Part
+from tidemill.features.aggregates.aggregate import Aggregate, Parameter, Part
+from tidemill.features.aggregates.folds import Fold
 from tidemill.features.aggregates.membership import contains
 
 GROUP = "tidemill.aggregates"

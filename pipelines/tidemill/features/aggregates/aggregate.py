@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Fold = Callable[[Any, Any], Any]
+from tidemill.features.aggregates.folds import Finish, Fold, add, only
+
 MISSING = object()
 
 
@@ -71,6 +72,8 @@ class Part:
     `adds` is what an event adds to an additive part that may overflow. Such a part is added up
     exactly (see `sums`) and is null over a window whose sum its type cannot hold; `bucket` and
     `merge` then only say what it is.
+
+    `fold` is `merge` outside of SQL, of two partials that are not null; None where only SQL can.
     """
 
     name: str
@@ -83,6 +86,12 @@ class Part:
     reproducible: bool = True
     least: int | None = None
     adds: str = ""
+    fold: Fold | None = None
+
+    @property
+    def folded(self) -> Fold | None:
+        """What merges two partials outside of SQL; None where only SQL can."""
+        return add if self.additive and not self.witness else self.fold
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,8 @@ class Aggregate:
     is below `least`; a longer window's is never below (`grows`) or above (`shrinks`) that of one
     inside it. `overflow` is the condition over merged parts, with the placeholders of `result`, of
     a window that the aggregate has no value for because it holds too much; the value is then null.
+    `finish` is `result` outside of SQL, where it is not the one part; it raises OverflowError for
+    such a window.
     """
 
     name: str
@@ -119,6 +130,16 @@ class Aggregate:
     least: int | None = None
     nested: Literal["", "grows", "shrinks"] = ""
     overflow: str = ""
+    finish: Finish | None = None
+
+    @property
+    def finished(self) -> Finish | None:
+        """What gives the value of merged parts outside of SQL; None where only SQL can."""
+        if not all(part.folded for part in self.parts):
+            return None
+        if self.finish is None and self.result == f"{{{self.parts[0].name}}}":
+            return only
+        return self.finish
 
     @property
     def invertible(self) -> bool:

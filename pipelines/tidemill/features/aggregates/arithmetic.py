@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 
+from tidemill.features.aggregates import folds
 from tidemill.features.aggregates.aggregate import Aggregate, Parameter, Part
 
 NUMBER = {"of": "number"}
@@ -70,6 +71,7 @@ SUM = Aggregate(
     fold=operator.add,
     neutral=0,
     overflow=NO_SUM,
+    finish=folds.summed,
 )
 MEAN = Aggregate(
     name="mean",
@@ -81,6 +83,7 @@ MEAN = Aggregate(
     parameters={"scale": SCALE},
     accuracy="exact; null where the sum does not fit its type",
     overflow=NO_SUM,
+    finish=folds.mean,
 )
 # Var = (n Σx² - (Σx)²) / (n (n - 1)), the sample variance, of sums without rounding: of whole
 # numbers, x in its last digit's unit, because a product in SQL keeps only six digits after a point.
@@ -103,6 +106,7 @@ VARIANCE = Aggregate(
     accuracy=_SPREAD_ACCURACY,
     least=0,
     overflow=_NO_SPREAD,
+    finish=folds.variance,
 )
 STDDEV = Aggregate(
     name="stddev",
@@ -115,5 +119,6 @@ STDDEV = Aggregate(
     accuracy=_SPREAD_ACCURACY,
     least=0,
     overflow=_NO_SPREAD,
+    finish=folds.deviation,
 )
 ALL = (COUNT, SUM, MEAN, VARIANCE, STDDEV)

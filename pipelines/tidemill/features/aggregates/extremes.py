@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal
+from typing import Literal
 
-from tidemill.features.aggregates.aggregate import Aggregate, Fold, Part
+from tidemill.features.aggregates import folds
+from tidemill.features.aggregates.aggregate import Aggregate, Part
+from tidemill.features.aggregates.folds import Fold
 
 Nested = Literal["grows", "shrinks"]
-
-
-def _smaller(one: Any, other: Any) -> Any:
-    return one if _rank(one) <= _rank(other) else other
-
-
-def _larger(one: Any, other: Any) -> Any:
-    return one if _rank(one) >= _rank(other) else other
-
-
-def _rank(value: Any) -> tuple[bool, Any]:
-    """Return what orders a value as Spark does: NaN is equal to itself and above all numbers."""
-    return (True, 0) if value != value else (False, value)
 
 
 def _extreme(name: str, word: str, fold: Fold, nested: Nested) -> Aggregate:
@@ -33,6 +22,7 @@ def _extreme(name: str, word: str, fold: Fold, nested: Nested) -> Aggregate:
                 "{of_type}",
                 f"{name}({{of}}) FILTER (WHERE {{where}})",
                 f"{name}({{partial}}){{filter}}",
+                fold=fold,
             ),
         ),
         result=f"{{{name}}}",
@@ -52,6 +42,7 @@ def _at_extreme(name: str, word: str, how: str, moment: str, tie: str) -> Aggreg
         "STRUCT<extreme: {at_type}, moment: BIGINT, value: {of_type}>",
         f"{how}({ordered}) FILTER (WHERE {known})",
         f"{how}({{partial}}){{filter}}",
+        fold=folds.smaller if how == "min" else folds.larger,
     )
     return Aggregate(
         name=name,
@@ -62,6 +53,7 @@ def _at_extreme(name: str, word: str, how: str, moment: str, tie: str) -> Aggreg
         type="{of_type}",
         inputs={"of": "any", "at": "any"},
         nulls="events where either column is null are left out",
+        finish=folds.value_there,
     )
 
 
@@ -75,6 +67,7 @@ def _truth(name: str, words: str, empty: str, fold: Fold, nested: Nested) -> Agg
                 "BOOLEAN",
                 f"{name}({{of}}) FILTER (WHERE {{where}})",
                 f"{name}({{partial}}){{filter}}",
+                fold=fold,
             ),
         ),
         result=f"{{{name}}}",
@@ -86,8 +79,8 @@ def _truth(name: str, words: str, empty: str, fold: Fold, nested: Nested) -> Agg
     )
 
 
-MIN = _extreme("min", "smallest", _smaller, "shrinks")
-MAX = _extreme("max", "largest", _larger, "grows")
+MIN = _extreme("min", "smallest", folds.smaller, "shrinks")
+MAX = _extreme("max", "largest", folds.larger, "grows")
 ARGMIN = _at_extreme("argmin", "smallest", "min", "unix_micros({time})", "smallest")
 ARGMAX = _at_extreme("argmax", "largest", "max", "-unix_micros({time})", "largest")
 BOOL_AND = _truth("bool_and", "every", "true", operator.and_, "shrinks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemill.features.aggregates import folds
 from tidemill.features.aggregates.aggregate import Aggregate, Parameter, Part
 
 _EVENT = "struct(unix_micros({time}) AS moment, {of} AS value)"
@@ -15,6 +16,7 @@ def _end(name: str, word: str, how: str, tie: str) -> Aggregate:
         "STRUCT<moment: BIGINT, value: {of_type}>",
         f"{how}({_EVENT}) {_KNOWN}",
         f"{how}({{partial}}){{filter}}",
+        fold=folds.smaller if how == "min" else folds.larger,
     )
     return Aggregate(
         name=name,
@@ -22,6 +24,7 @@ def _end(name: str, word: str, how: str, tie: str) -> Aggregate:
         parts=(part,),
         result=f"({{{name}}}).value",
         type="{of_type}",
+        finish=folds.value_there,
     )
 
 
@@ -51,6 +54,7 @@ def _activity(name: str, word: str, how: str) -> Aggregate:
         "TIMESTAMP",
         f"{how}({{time}}) FILTER (WHERE {{where}})",
         f"{how}({{partial}}){{filter}}",
+        fold=folds.smaller if how == "min" else folds.larger,
     )
     return Aggregate(
         name=name,

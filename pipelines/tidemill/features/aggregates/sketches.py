@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidemill.features.aggregates import folds
 from tidemill.features.aggregates.aggregate import Aggregate, Parameter, Part
 
 SLACK = 4
@@ -37,6 +38,7 @@ DISTINCT = Aggregate(
             "ARRAY<{of_type}>",
             "sort_array(collect_set({of}) FILTER (WHERE {where}))",
             "sort_array(array_distinct(flatten(collect_list({partial}){filter})))",
+            fold=folds.united,
         ),
     ),
     result=f"CAST({_DISTINCT} AS BIGINT)",
@@ -47,6 +49,7 @@ DISTINCT = Aggregate(
     least=0,
     nested="grows",
     overflow=f"{_DISTINCT} > {{limit}}",
+    finish=folds.size,
 )
 APPROX_DISTINCT = Aggregate(
     name="approx_distinct",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidemill.features.columns.literal import literal
 from tidemill.features.columns.partial import Partial, partials_by_value, stem
@@ -32,7 +33,8 @@ class Column:
     `empty` is its value over an empty window. A `hidden` one is a term that gold keeps for the next
     refresh. A column with a `witness` is of the same events when that term is the same. `least`,
     `nested`, `bounds` and `off` are the aggregate's; `overflow` too, an expression over the terms
-    as `result` is one.
+    as `result` is one. `finish` is `result` outside of SQL, over merged terms, None where only SQL
+    can; `nothing` the declared value over an empty window.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Column:
     bounds: str = ""
     off: str = ""
     overflow: str = ""
+    finish: Callable[[Sequence[Any]], Any] | None = field(default=None, compare=False)
+    nothing: Any = field(default=None, compare=False)
 
     @property
     def is_term(self) -> bool:
@@ -110,4 +114,11 @@ def column_of(
         bounds=placed(declared.bounds, {**decided, **order}),
         off=placed(declared.off, decided),
         overflow=placed(declared.overflow, {**decided, **order}),
+        finish=_finish(feature, decided),
+        nothing=feature.when_nothing,
     )
+
+
+def _finish(feature: Feature, decided: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any] | None:
+    finish = known(feature.aggregate).finished
+    return finish and (lambda parts: finish(parts, decided))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tidemill.features.columns.column import Column, Term, column_of
 from tidemill.features.columns.literal import literal
@@ -39,7 +40,22 @@ def ratio(
         empty=literal(feature.when_nothing, "DOUBLE") or "NULL",
         what=f"{feature.inputs['of']} divided by {feature.inputs['to']}",
         overflow=" OR ".join(overflow),
+        finish=_divided(over, under),
     )
+
+
+def _divided(over: Column, under: Column) -> Callable[[Sequence[Any]], Any] | None:
+    """Return the ratio outside of SQL, of the merged terms of both."""
+    top, bottom, count = over.finish, under.finish, len(over.terms)
+    if top is None or bottom is None:
+        return None
+
+    def ratio_of(merged: Sequence[Any]) -> float | None:
+        of, to = top(merged[:count]), bottom(merged[count:])
+        of, to = (over.nothing if of is None else of), (under.nothing if to is None else to)
+        return float(of) / float(to) if of is not None and to else None
+
+    return ratio_of
 
 
 def _places_of(column: Column, first: int = 0) -> Callable[[Term], str]:

@@ -1,6 +1,6 @@
 """What a request asks for, read from its body by hand: a hot path has no time for models.
 
-    {"view": "engagement", "keys": [...], "features": [...], "contains": {...}}
+    {"view": "engagement", "keys": [...], "features": [...], "contains": {...}, "mode": "gold"}
     {"views": {"engagement": {"features": [...]}, "profiles": {}}, "keys": [...]}
 
 A key is an object of its columns, or the list of their values in the view's order. With `views`
@@ -18,18 +18,21 @@ from tidemill.errors import RequestError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.online.answers.limits import Limits
 
-_OF_VIEW = frozenset({"features", "contains"})
+MODES = ("gold", "slices")
+_OF_VIEW = frozenset({"features", "contains", "mode"})
 _OF_ONE = _OF_VIEW | {"view", "keys"}
 _OF_MANY = frozenset({"views", "keys"})
 
 
 @dataclass(frozen=True, slots=True)
 class ViewQuestion:
-    """What is asked of one view: some features or all, and values that its filters may hold."""
+    """What is asked of one view: some features or all, values that its filters may hold, and what
+    answers, None for slices where the view has some."""
 
     view: str
     features: tuple[str, ...] | None
     contains: Mapping[str, Any]
+    mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,10 @@ def _question(view: object, options: Mapping[str, Any], where: str, limits: Limi
         raise unprocessable("is no object", f"{where}contains", '{"a_filter": "a value"}')
     for place, values in enumerate(contains.values()):
         _values(values, f"{where}contains[{place}]", limits)
-    return ViewQuestion(view, features, contains)
+    mode = options.get("mode")
+    if mode is not None and mode not in MODES:
+        raise unprocessable("is no mode", f"{where}mode", " or ".join(MODES))
+    return ViewQuestion(view, features, contains, mode)
 
 
 def _names(names: object, where: str, limits: Limits) -> tuple[str, ...]:

@@ -14,16 +14,19 @@ from typing import Any
 from tidemill.config.settings import Clock
 from tidemill.errors import RequestError, StoreError
 from tidemill.features.suggestions import did_you_mean
-from tidemill.online.answers import feature_request, key_values, view_answer
+from tidemill.online.answers import feature_request, key_values, sliced_answers, view_answer
 from tidemill.online.answers.feature_request import FeatureRequest, ViewQuestion
 from tidemill.online.answers.limits import Limits
 from tidemill.online.answers.served_view import ServedView
 from tidemill.online.answers.shared_reads import SharedReads
+from tidemill.online.answers.sliced_answers import SlicedRows
 from tidemill.online.answers.view_answer import Answer
 from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
-from tidemill.online.store import Key, OnlineStore, Row
+from tidemill.online.slices.slice_store import SliceStore
+from tidemill.online.store import Key, Row
 
+Rows = SlicedRows | list[Row | None]
 EVERY = 1.0  # seconds between two looks at what is published
 ATTEMPTS = 3  # at rows whose layout changes meanwhile
 
@@ -36,11 +39,16 @@ class Read:
     question: ViewQuestion
     keys: list[Key]
 
+    @property
+    def of(self) -> tuple[ServedView, ViewQuestion, list[Key]]:
+        """All of it."""
+        return self.view, self.question, self.keys
+
 
 class FeatureService:
     """Answers requests from a store; knows its views as of the last `look`."""
 
-    def __init__(self, store: OnlineStore, limits: Limits, clock: Clock | None = None):
+    def __init__(self, store: SliceStore, limits: Limits, clock: Clock | None = None):
         """Hold the store; nothing is read yet."""
         self.store, self.limits = store, limits
         self._clock = clock or Clock()
@@ -116,11 +124,15 @@ class FeatureService:
         self.look_if_due()
         for _ in range(ATTEMPTS):
             reads = self.reads(request)
-            rows = [self.store.read(read.view.state, read.keys) for read in reads]
+            rows = [self._rows(read) for read in reads]
             doubted = _doubted(reads, rows)
             if not self.learn([self.store.view(name) for name in doubted]):
                 return self.answered(request, reads, rows)
         raise _moving(request)
+
+    def _rows(self, read: Read) -> Rows:
+        sliced = sliced_answers.read(self.store, *read.of, self._clock)
+        return sliced or self.store.read(read.view.state, read.keys)
 
     def learn(self, states: Sequence[PublishedView | None]) -> bool:
         """Return whether one of these views has another layout by now, and take it: rows of the one
@@ -133,7 +145,7 @@ class FeatureService:
         """Return the answer to a request, reading together with others of the event loop."""
         for _ in range(ATTEMPTS):
             reads = self.reads(request)
-            rows = await shared.rows([(read.view, read.keys) for read in reads])
+            rows = await self._rows_async(reads, shared)
             doubted = _doubted(reads, rows)
             if not doubted:
                 return self.answered(request, reads, rows)
@@ -141,13 +153,26 @@ class FeatureService:
                 return self.answered(request, reads, rows)
         raise _moving(request)
 
+    async def _rows_async(self, reads: Sequence[Read], shared: SharedReads) -> list[Rows]:
+        """Return the rows of each read: of slices where the view has some, else of gold."""
+        sliced = [
+            await sliced_answers.read_async(self.store, *read.of, self._clock) for read in reads
+        ]
+        left = [
+            (read.view, read.keys) for read, rows in zip(reads, sliced, strict=True) if not rows
+        ]
+        of_gold = iter(await shared.rows(left) if left else ())
+        return [rows or next(of_gold) for rows in sliced]
+
     def answered(
-        self, request: FeatureRequest, reads: Sequence[Read], rows: Sequence[Sequence[Row | None]]
+        self, request: FeatureRequest, reads: Sequence[Read], rows: Sequence[Rows]
     ) -> Answer:
         """Return the answer from the rows that were read."""
         now, stale_after = self.now(), self.limits.stale_after
         each = [
-            view_answer.answer(read.view, read.question, request.keys, found, now, stale_after)
+            sliced_answers.answer(read.view, read.question, request.keys, found, now, stale_after)
+            if isinstance(found, SlicedRows)
+            else view_answer.answer(read.view, read.question, request.keys, found, now, stale_after)
             for read, found in zip(reads, rows, strict=True)
         ]
         return {"views": {one["view"]: one for one in each}} if request.of_many else each[0]
@@ -157,9 +182,13 @@ class FeatureService:
         return self.answer(feature_request.read(document, self.limits))
 
 
-def _doubted(reads: Sequence[Read], rows: Sequence[Sequence[Row | None]]) -> list[str]:
+def _doubted(reads: Sequence[Read], rows: Sequence[Rows]) -> list[str]:
     """Return the views of which a key was not there: is it unknown, or the layout another?"""
-    return [read.view.state.view for read, found in zip(reads, rows, strict=True) if None in found]
+    return [
+        read.view.state.view
+        for read, found in zip(reads, rows, strict=True)
+        if not isinstance(found, SlicedRows) and None in found
+    ]
 
 
 def _moving(request: FeatureRequest) -> StoreError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from tidemill.errors import RequestError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.online.answers.feature_request import ViewQuestion
 from tidemill.online.published_view import PublishedView
+from tidemill.online.slices.slice_values import Merger
 
 _FILTERS = ("binary", "struct<fingerprint:")  # bloom, cuckoo: what `contains` asks
 
@@ -20,6 +21,7 @@ class ServedView:
     """A view as the store last said it is; another takes its place after each publish."""
 
     state: PublishedView
+    mergers: dict[str, Merger] = field(default_factory=dict, compare=False)
 
     @cached_property
     def places(self) -> dict[str, int]:

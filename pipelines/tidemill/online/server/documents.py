@@ -99,6 +99,11 @@ _OF_VIEW = {
         "type": ["object", "null"],
         "description": "Of filters: a value, or a list of values, that each may hold",
     },
+    "mode": {
+        "enum": ["gold", "slices", None],
+        "description": "What answers: gold as it was published, or slices of events, seconds old; "
+        "without it slices where the view has some",
+    },
 }
 REQUEST: dict[str, Any] = {
     "oneOf": [

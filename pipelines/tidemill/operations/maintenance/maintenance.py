@@ -20,6 +20,7 @@ from tidemill.operations.maintenance import expiry, log_retention
 from tidemill.operations.maintenance.checkpoint_files import tidy
 from tidemill.operations.maintenance.compaction import optimize
 from tidemill.operations.maintenance.hours import hours
+from tidemill.operations.maintenance.online_slices import slices
 from tidemill.operations.maintenance.served_history import history
 from tidemill.operations.maintenance.step import Done, Step
 from tidemill.operations.maintenance.vacuum import vacuum
@@ -28,8 +29,8 @@ from tidemill.pipeline.gold import merge
 
 log = logging.getLogger(__name__)
 
-ACTIONS = ("hours", "history", "expire", "empty", "optimize", "vacuum", "log", "tidy")
-OFTEN = ("hours", "history", "expire", "empty", "optimize", "log")  # the others once a day
+ACTIONS = ("hours", "history", "slices", "expire", "empty", "optimize", "vacuum", "log", "tidy")
+OFTEN = ("hours", "history", "slices", "expire", "empty", "optimize", "log")  # others once a day
 Tell = Callable[[Done], None]
 
 
@@ -45,6 +46,7 @@ def plan(lake: Lake, clock: Clock, actions: Sequence[str] = ACTIONS) -> list[Ste
         as_of = lake.gold_state(view).as_of
         steps += hours(lake, view) if "hours" in actions else []
         steps += history(lake, view) if "history" in actions else []
+        steps += slices(lake, view) if "slices" in actions else []
         if as_of:
             steps += expiry.expire(lake, view) if "expire" in actions else []
             steps += expiry.expire_arrivals(lake, view) if "expire" in actions else []

@@ -1,0 +1,1 @@
+"""Slices of accepted events, into the online store: what each batch of clean adds, and merging."""
