@@ -6,8 +6,11 @@
 The pipeline is the shipped one by the events' clock, in a process of its own, with all of its
 queries at the same trigger. Each event has a key of its own, so gold's change data feed says which
 commit counted it, and the time of that commit's file is when every reader could see it. The first
-events, while the run is cold, are not counted. Broker and moto run on the same cores. `--write`
-puts the table into docs/benchmarks.md.
+events, while the run is cold, are not counted. Broker and moto run on the same cores.
+
+With `--slices` the events come in files, land, clean and slices have the trigger that is said
+(1 s), and the time is that until `tidemill serve`, asked 20 times a second, counts the event:
+gold's refresh goes on beside it each minute. `--write` puts the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ from measuring import machine, say, temporary, write
 from sources import TOPIC, broker, make_topic
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+from kafka import free_port
+
+import tidemill
 from kinesis import CREDENTIALS, REGION, serving
 from tidemill.lake.session import ivy
 from tidemill.lake.session.session import local_session
@@ -38,6 +45,21 @@ from tidemill.sources import kafka
 
 EVERY, COLD, TRIGGER = 0.5, 20, "5s"
 PATIENCE = 240.0
+SLICED = """
+pipeline: engagement
+source: {{kind: files, input: "{input}"}}
+clock: event
+triggers: {{land: {trigger}, clean: {trigger}, slices: {trigger}, feature: 60s}}
+publish: {{slices: true}}
+views:
+  - name: engagement
+    keys: [profile_id, gti]
+    event_time: event_timestamp
+    schema: {{profile_id: string, gti: string, event_type: string}}
+    features:
+      - count: {{by: {{event_type: [select, highlight, view]}}}}
+        over: [1h, 12h, 1d]
+"""
 Send = Callable[[int, str], None]
 
 
@@ -129,6 +151,65 @@ def measure(kind: str, events: int) -> list[float]:
         return [seen[key] - at for key, at in list(sent.items())[COLD:]]
 
 
+def measure_slices(events: int, trigger: str) -> list[float]:
+    """Return the seconds of each event but the first until the prediction API counts it."""
+    with temporary("slices") as folder, by_files(folder) as (_, send):
+        root, file, seen = folder / "lake", folder / "engagement.yaml", dict[str, float]()
+        file.write_text(SLICED.format(input=folder / "in", trigger=trigger))
+        send(0, event(0))
+        command = [sys.executable, "-m", "tidemill.cli"]
+        with (folder / "run.log").open("wb") as log:
+            run = subprocess.Popen(
+                [*command, "run", str(file), "--root", str(root)], stdout=log, stderr=log
+            )
+        await_gold(root, run, 1)
+        port = free_port()
+        words = ["serve", "--root", str(root), "--port", str(port)]
+        with (folder / "serve.log").open("wb") as log:
+            server = subprocess.Popen([*command, *words], stdout=log, stderr=log)
+        try:
+            client = tidemill.FeatureClient(f"http://127.0.0.1:{port}")
+            sent: dict[str, float] = {}
+            for number in range(1, COLD + events + 1):
+                sent[f"p{number}"] = time.time()
+                send(number, event(number))
+                ask_until(client, sent, seen, time.time() + EVERY)
+            ask_until(client, sent, seen, time.time() + PATIENCE, all_seen=True)
+        except Exception:
+            print((folder / "run.log").read_text()[-3000:], file=sys.stderr)
+            raise
+        finally:
+            for process in (server, run):
+                process.send_signal(signal.SIGTERM)
+                process.wait(120)
+        return [seen[key] - at for key, at in list(sent.items())[COLD:]]
+
+
+def ask_until(
+    client: tidemill.FeatureClient,
+    sent: Mapping[str, float],
+    seen: dict[str, float],
+    end: float,
+    *,
+    all_seen: bool = False,
+) -> None:
+    """Ask for the keys that were not seen, again and again, and keep when each was."""
+    while time.time() < end:
+        left = [key for key in sent if key not in seen]
+        if not left and all_seen:
+            return
+        if left:
+            try:
+                rows = client.features("engagement", [[key, "g"] for key in left[-100:]])["rows"]
+            except tidemill.errors.TidemillError:
+                rows = []  # the server starts
+            now = time.time()
+            seen.update({row["key"][0]: now for row in rows if row["values"]["view_count_1h"]})
+        time.sleep(0.05)
+    if all_seen:
+        raise SystemExit(f"{len(sent) - len(seen)} events are not seen")
+
+
 def await_gold(root: Path, run: subprocess.Popen[bytes], keys: int) -> None:
     """Wait until gold has so many keys."""
     end = time.monotonic() + PATIENCE
@@ -156,9 +237,9 @@ def commits(path: Path) -> dict[str, float]:
     return found
 
 
-def report(found: Mapping[str, list[float]]) -> str:
+def report(found: Mapping[str, list[float]], trigger: str) -> str:
     lines = [
-        f"An event every {EVERY} s, trigger {TRIGGER} for each query; {machine()}\n",
+        f"An event every {EVERY} s, trigger {trigger} for each query; {machine()}\n",
         "| source | events | p50 | p95 | p99 | longest |",
         "|---|---:|---:|---:|---:|---:|",
     ]
@@ -173,13 +254,20 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--events", type=int, default=300, help="of each source")
     words.add_argument("--kinds", nargs="*", choices=[*WAYS], default=[*WAYS])
+    words.add_argument("--slices", nargs="?", const="1s", help="their trigger")
     words.add_argument("--write", action="store_true")
     said = words.parse_args()
+    if said.slices:
+        table = report({"files": measure_slices(said.events, said.slices)}, said.slices)
+        print(table)
+        if said.write:
+            write(table, "slices")
+        return
     found = {}
     for kind in said.kinds:
         found[kind] = measure(kind, said.events)
         say(f"{kind}: {statistics.median(found[kind]):.1f} s")
-    table = report(found)
+    table = report(found, TRIGGER)
     print(table)
     if said.write:
         write(table, "freshness")

@@ -4,7 +4,8 @@
                                   │ store       its rows
                                   │ recompute   the buckets, at that version's batch and as_of
                                   │ training    training_set(mode="served"), at that version's time
-    response log ───────────────► gold's history, at the version of each answer
+    response log ───────────────► gold's history, at the version of each answer; one from slices:
+                                  the events, by the batch of clean that it names
 
 A key that is not there counts as its declared empty values, on either side. What is not found and
 should be is `missing`, what is found and should not be is `extra`, anything else that is unequal a

@@ -11,27 +11,33 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
 
+from tidemill.config.settings import parse_time
 from tidemill.errors import InputError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.online import packing
 from tidemill.online.answers import wire_format
+from tidemill.training import sliced_values
 from tidemill.training.answered import answered
 
 
 @dataclass(frozen=True)
 class LoggedAnswer:
-    """The row of one key in an answer: from which version of gold, and its values as JSON."""
+    """The row of one key in an answer: from which version of gold, or from slices through which
+    batch of clean, and its values as JSON."""
 
     key: tuple[Any, ...]
     gold_version: int
     found: bool
     values: Mapping[str, Any]
+    as_of: datetime
+    through: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,14 @@ def read(path: Path, view: FeatureView, sample: int) -> LoggedAnswers:
         if entry.get("as_of", line["as_of"]) != line["as_of"]:
             ahead += 1
             continue
-        one = LoggedAnswer(_key(entry["key"], view), line["gold_version"], entry["found"],
-                           entry["values"])  # fmt: skip
+        one = LoggedAnswer(
+            _key(entry["key"], view),
+            line["gold_version"],
+            entry["found"],
+            entry["values"],
+            parse_time(line["as_of"]),
+            line.get("through"),
+        )
         rank = zlib.crc32(f"{number} {one.key} {one.gold_version}".encode())
         heapq.heappush(drawn, (-rank, number, one))
         if len(drawn) > sample:
@@ -67,14 +79,28 @@ def expected(
     lake: Lake, view: FeatureView, answers: Sequence[LoggedAnswer]
 ) -> dict[int, dict[str, Any] | None]:
     """Return, by the place of an answer, the features that gold's history has of its key at its
-    version, None for a key that it had not; nothing where it knows no such version."""
+    version, or the events by its batch for one from slices, None for a key that there is not;
+    nothing where the history knows no such version."""
+    sliced = {
+        place: (one.key, one.through, one.as_of)
+        for place, one in enumerate(answers)
+        if one.through is not None
+    }
+    from_gold = {place: one for place, one in enumerate(answers) if one.through is None}
+    of_slices = sliced_values.expected(lake, view, sliced)
+    return {**of_slices, **_from_gold(lake, view, from_gold)}
+
+
+def _from_gold(
+    lake: Lake, view: FeatureView, answers: Mapping[int, LoggedAnswer]
+) -> dict[int, dict[str, Any] | None]:
     history = answered(lake, view)
     if history is None or not answers:
         return {}
     known = {row["version"] for row in history.versions.select("version").distinct().collect()}
     names = [column.name for column in view.shown]
     schema = ", ".join(f"`{key}` {view.types[key]}" for key in view.keys)
-    rows = [(*one.key, place, one.gold_version) for place, one in enumerate(answers)]
+    rows = [(*one.key, place, one.gold_version) for place, one in answers.items()]
     asked = lake.spark.createDataFrame(rows, f"{schema}, __place INT, __version BIGINT")
     newest = F.max_by(F.struct("kind", *names), "version").alias("newest")
     of_keys = history.keys.join(F.broadcast(asked), [*view.keys])
@@ -85,7 +111,7 @@ def expected(
     }
     return {
         place: _features(values.get(place), names)
-        for place, one in enumerate(answers)
+        for place, one in answers.items()
         if one.gold_version in known
     }
 

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tidemill.config.settings import Clock
 from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import SLICE_POINTS, Injected
 from tidemill.online import publish as publishing
+from tidemill.online.answers import wire_format
 from tidemill.online.answers.feature_service import FeatureService
 from tidemill.online.answers.limits import Limits
 from tidemill.online.open_store import open_store
@@ -22,6 +24,7 @@ from tidemill.online.store_address import StoreAddress
 from tidemill.operations import maintenance
 from tidemill.pipeline.slices.slice_batches import SliceWork
 from tidemill.pipeline.slices.slice_writer import SliceWriter
+from tidemill.training import logged_answers
 
 RICH = {
     "name": "rich",
@@ -208,6 +211,25 @@ def test_maintenance_merges_them_and_removes_what_no_window_reaches(
     (found,) = sliced.service.store.read_slices(state, [("ann",)], hours)
     assert [hour * 3600 for hour in found] == [at("21T10:00").timestamp()]
     assert sliced.values() == sliced.gold()
+
+
+def test_an_audit_compares_what_they_answered(rich: Sliced, tmp_path: Path) -> None:
+    """Answers through each of three batches are as the events were by then; one that was changed in
+    the log is found."""
+    lines = []
+    for number in range(3):
+        rich.step(record("ann", at(f"10:0{number}"), number), record("bob", at("08:30"), 2**62))
+        lines.append({"at": "2026-11-21T10:05:00Z", **rich.answer("slices")})
+    log = tmp_path / "answers.jsonl"
+    log.write_bytes(b"".join(wire_format.as_json(line) + b"\n" for line in lines))
+    read = logged_answers.read(log, rich.lake.view, 100)
+    wanted = logged_answers.expected(rich.lake.lake, rich.lake.view, read.answers)
+    for place, one in enumerate(read.answers):
+        found = wanted[place]
+        assert (found is not None) == one.found
+        if found is not None:
+            assert logged_answers.as_json(found) == one.values, place
+    assert [a.values["number_sum_1d"] for a in read.answers if a.key == ("ann",)] == [0, 1, 3]
 
 
 def test_by_the_wall_clock_windows_end_with_the_minute_of_the_request(

@@ -45,9 +45,10 @@ class AsyncFeatureClient:
         keys: Keys,
         features: Features = None,
         contains: Contains = None,
+        mode: str | None = None,
     ) -> Answer:
         """Return what `FeatureClient.features` does."""
-        return await self._answer(of_view(view, keys, features, contains))
+        return await self._answer(of_view(view, keys, features, contains, mode))
 
     async def features_of_views(self, views: Mapping[str, Mapping[str, Any]], keys: Keys) -> Answer:
         """Return what `FeatureClient.features_of_views` does."""

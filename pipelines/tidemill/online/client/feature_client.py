@@ -56,11 +56,13 @@ class FeatureClient:
         keys: Keys,
         features: Features = None,
         contains: Contains = None,
+        mode: str | None = None,
     ) -> Answer:
         """Return `{view, gold_version, as_of, age_seconds, stale, rows}` of 1 to 1,000 keys, each a
         mapping of its columns or the values in the view's order; of some features or all.
-        `contains` asks filters: `{"user_id_cuckoo_1d": "u1"}`."""
-        return self._answer(of_view(view, keys, features, contains))
+        `contains` asks filters: `{"user_id_cuckoo_1d": "u1"}`. Slices answer where the view has
+        some; `mode="gold"` asks for gold as it was published."""
+        return self._answer(of_view(view, keys, features, contains, mode))
 
     def features_of_views(self, views: Mapping[str, Mapping[str, Any]], keys: Keys) -> Answer:
         """Return `{views: {name: answer}}` of several views of one entity; a key has the columns of

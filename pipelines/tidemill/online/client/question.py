@@ -10,13 +10,17 @@ Features = Sequence[str] | None
 Contains = Mapping[str, Any] | None
 
 
-def of_view(view: str, keys: Keys, features: Features, contains: Contains) -> dict[str, Any]:
+def of_view(
+    view: str, keys: Keys, features: Features, contains: Contains, mode: str | None
+) -> dict[str, Any]:
     """Return the document that asks one view."""
     document: dict[str, Any] = {"view": view, "keys": _listed(keys)}
     if features is not None:
         document["features"] = list(features)
     if contains:
         document["contains"] = _plain(contains)
+    if mode is not None:
+        document["mode"] = mode
     return document
 
 

@@ -29,6 +29,9 @@ class ViewAnswer(BaseModel):
 
     view: str
     gold_version: int = Field(description="The version of gold that is published")
+    mode: str | None = Field(None, description="`slices` where those answered, not gold")
+    through: int | None = Field(None, description="Of slices: the last batch of clean that counts")
+    visible_at: str | None = Field(None, description="Of slices: when that became visible")
     as_of: str
     age_seconds: float
     stale: bool

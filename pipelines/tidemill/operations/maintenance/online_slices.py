@@ -1,4 +1,4 @@
-"""The step `slices`: what batches added to hours in the online store, merged into one entry each."""
+"""The step `slices`: what batches added to hours in the online store, merged."""
 
 from __future__ import annotations
 
