@@ -164,7 +164,7 @@ def measure_slices(events: int, trigger: str) -> list[float]:
             )
         await_gold(root, run, 1)
         port = free_port()
-        words = ["serve", "--root", str(root), "--port", str(port)]
+        words = ["serve", "--store", str(root / "_tidemill_online.sqlite"), "--port", str(port)]
         with (folder / "serve.log").open("wb") as log:
             server = subprocess.Popen([*command, *words], stdout=log, stderr=log)
         try:
