@@ -23,7 +23,7 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.online import packing
 from tidemill.online.answers import wire_format
-from tidemill.training import sliced_values
+from tidemill.pipeline.event_slices import expected_values
 from tidemill.training.answered import answered
 
 
@@ -87,7 +87,7 @@ def expected(
         if one.through is not None
     }
     from_gold = {place: one for place, one in enumerate(answers) if one.through is None}
-    of_slices = sliced_values.expected(lake, view, sliced)
+    of_slices = expected_values.expected(lake, view, sliced)
     return {**of_slices, **_from_gold(lake, view, from_gold)}
 
 

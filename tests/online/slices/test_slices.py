@@ -27,8 +27,8 @@ from tidemill.online.client.feature_client import FeatureClient
 from tidemill.online.open_store import open_store
 from tidemill.online.store_address import StoreAddress
 from tidemill.operations import maintenance
-from tidemill.pipeline.slices.slice_batches import SliceWork
-from tidemill.pipeline.slices.slice_writer import SliceWriter
+from tidemill.pipeline.event_slices.slice_batches import SliceWork
+from tidemill.pipeline.event_slices.slice_writer import SliceWriter
 from tidemill.training import logged_answers
 
 RICH = {

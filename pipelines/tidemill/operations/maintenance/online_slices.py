@@ -9,8 +9,8 @@ from tidemill.errors import StoreError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.operations.maintenance.step import Step, many
+from tidemill.pipeline.event_slices.slice_batches import SliceWork
 from tidemill.pipeline.publication import address_of
-from tidemill.pipeline.slices.slice_batches import SliceWork
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from tidemill.config.dataflow import Query
 from tidemill.errors import StoreError
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline.batch_failures import of_batch
+from tidemill.pipeline.event_slices.slice_batches import SliceWork
 from tidemill.pipeline.publication import address_of
 from tidemill.pipeline.queries import Pipeline, Trigger
-from tidemill.pipeline.slices.slice_batches import SliceWork
 
 log = logging.getLogger(__name__)
 

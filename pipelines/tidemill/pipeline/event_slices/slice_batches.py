@@ -30,7 +30,7 @@ from tidemill.online.slices.slice_state import SliceState
 from tidemill.online.slices.slice_store import SliceStore
 from tidemill.online.slices.slice_values import HOUR
 from tidemill.online.store_address import StoreAddress
-from tidemill.pipeline.slices.slice_writer import SliceWriter
+from tidemill.pipeline.event_slices.slice_writer import SliceWriter
 
 log = logging.getLogger(__name__)
 
