@@ -8,9 +8,10 @@ queries at the same trigger. Each event has a key of its own, so gold's change d
 commit counted it, and the time of that commit's file is when every reader could see it. The first
 events, while the run is cold, are not counted. Broker and moto run on the same cores.
 
-With `--slices` the events come in files, land, clean and slices have the trigger that is said
-(1 s), and the time is that until `tidemill serve`, asked 20 times a second, counts the event:
-gold's refresh goes on beside it each minute. `--write` puts the table into docs/benchmarks.md.
+With `--slices` the events come in files, land, clean and slices have a trigger of 1 s, and the
+time is that until `tidemill serve`, asked 20 times a second, counts the event; gold's refresh goes
+on beside it each minute. It is measured twice: as it runs, and with slices that read the source
+themselves (`direct_slices.py`, a try). `--write` puts the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -44,12 +45,15 @@ from tidemill.lake.session.session import local_session
 from tidemill.sources import kafka
 
 EVERY, COLD, TRIGGER = 0.5, 20, "5s"
+SLICES_COLD = 60
+SLICES, DIRECT = "slices of accepted events", "a try: slices of the source itself"
 PATIENCE = 240.0
+TIDEMILL = ("-m", "tidemill.cli")
 SLICED = """
 pipeline: engagement
 source: {{kind: files, input: "{input}"}}
 clock: event
-triggers: {{land: {trigger}, clean: {trigger}, slices: {trigger}, feature: 60s}}
+triggers: {{land: 1s, clean: 1s, slices: 1s, feature: 60s}}
 publish: {{slices: true}}
 views:
   - name: engagement
@@ -125,64 +129,66 @@ def by_kinesis(folder: Path) -> Iterator[tuple[list[str], Send]]:
 WAYS: Mapping[str, Any] = {"files": by_files, "kafka": by_kafka, "kinesis": by_kinesis}
 
 
+@contextmanager
+def running(words: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a process, stopped in the end; what it said last is printed where something fails."""
+    with log.open("wb") as said:
+        process = subprocess.Popen([sys.executable, *words], stdout=said, stderr=said)
+    try:
+        yield process
+    except BaseException:
+        print(log.read_text()[-3000:], file=sys.stderr)
+        raise
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(120)
+
+
 def measure(kind: str, events: int) -> list[float]:
     """Return the seconds of each event but the first, cold ones."""
     with temporary("freshness") as folder, WAYS[kind](folder) as (words, send):
         root, sent = folder / "lake", {}
         send(0, event(0))  # so that a folder has a format
-        command = [sys.executable, "-m", "tidemill.cli", "run", "engagement", *words]
+        command = [*TIDEMILL, "run", "engagement", *words]
         command += ["--clock", "event", "--trigger", TRIGGER, "--root", str(root)]
-        with (folder / "run.log").open("wb") as log:
-            run = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
+        with running(command, folder / "run.log") as run:
             await_gold(root, run, 1)
             for number in range(1, COLD + events + 1):
                 sent[f"p{number}"] = time.time()
                 send(number, event(number))
                 time.sleep(EVERY)
             await_gold(root, run, COLD + events + 1)
-        except Exception:
-            print((folder / "run.log").read_text()[-3000:], file=sys.stderr)
-            raise
-        finally:
-            run.send_signal(signal.SIGTERM)
-            run.wait(120)
         seen = commits(root / "engagement_features")
         return [seen[key] - at for key, at in list(sent.items())[COLD:]]
 
 
-def measure_slices(events: int, trigger: str) -> list[float]:
-    """Return the seconds of each event but the first until the prediction API counts it."""
+def measure_slices(events: int, program: Sequence[str]) -> list[float]:
+    """Return the seconds of each event but the first until the prediction API counts it, of a
+    pipeline that a program runs."""
     with temporary("slices") as folder, by_files(folder) as (_, send):
-        root, file, seen = folder / "lake", folder / "engagement.yaml", dict[str, float]()
-        file.write_text(SLICED.format(input=folder / "in", trigger=trigger))
+        root, file = folder / "lake", folder / "engagement.yaml"
+        file.write_text(SLICED.format(input=folder / "in"))
         send(0, event(0))
-        command = [sys.executable, "-m", "tidemill.cli"]
-        with (folder / "run.log").open("wb") as log:
-            run = subprocess.Popen(
-                [*command, "run", str(file), "--root", str(root)], stdout=log, stderr=log
-            )
-        await_gold(root, run, 1)
-        port = free_port()
-        words = ["serve", "--store", str(root / "_tidemill_online.sqlite"), "--port", str(port)]
-        with (folder / "serve.log").open("wb") as log:
-            server = subprocess.Popen([*command, *words], stdout=log, stderr=log)
-        try:
-            client = tidemill.FeatureClient(f"http://127.0.0.1:{port}")
-            sent: dict[str, float] = {}
-            for number in range(1, COLD + events + 1):
-                sent[f"p{number}"] = time.time()
-                send(number, event(number))
-                ask_until(client, sent, seen, time.time() + EVERY)
-            ask_until(client, sent, seen, time.time() + PATIENCE, all_seen=True)
-        except Exception:
-            print((folder / "run.log").read_text()[-3000:], file=sys.stderr)
-            raise
-        finally:
-            for process in (server, run):
-                process.send_signal(signal.SIGTERM)
-                process.wait(120)
-        return [seen[key] - at for key, at in list(sent.items())[COLD:]]
+        words = [*program, "run", str(file), "--root", str(root)]
+        with running(words, folder / "run.log") as run:
+            await_gold(root, run, 1)
+            port, store = free_port(), root / "_tidemill_online.sqlite"
+            words = [*TIDEMILL, "serve", "--store", str(store), "--port", str(port)]
+            with running(words, folder / "serve.log"):
+                sent, seen = asked(f"http://127.0.0.1:{port}", send, events)
+        return [seen[key] - at for key, at in list(sent.items())[SLICES_COLD:]]
+
+
+def asked(url: str, send: Send, events: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return when each event was written, and when it was first counted."""
+    client, seen = tidemill.FeatureClient(url), dict[str, float]()
+    sent: dict[str, float] = {}
+    for number in range(1, SLICES_COLD + events + 1):
+        sent[f"p{number}"] = time.time()
+        send(number, event(number))
+        ask_until(client, sent, seen, time.time() + EVERY)
+    ask_until(client, sent, seen, time.time() + PATIENCE, all_seen=True)
+    return sent, seen
 
 
 def ask_until(
@@ -215,7 +221,7 @@ def await_gold(root: Path, run: subprocess.Popen[bytes], keys: int) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and run.poll() is None:
         path = root / "engagement_features"
-        if (path / "_delta_log").exists() and len(commits(path)) >= keys:
+        if (path / "_delta_log" / f"{0:020}.json").exists() and len(commits(path)) >= keys:
             return
         time.sleep(2)
     raise SystemExit(f"gold has no {keys} keys after {PATIENCE:.0f} s")
@@ -254,11 +260,14 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--events", type=int, default=300, help="of each source")
     words.add_argument("--kinds", nargs="*", choices=[*WAYS], default=[*WAYS])
-    words.add_argument("--slices", nargs="?", const="1s", help="their trigger")
+    words.add_argument("--slices", action="store_true")
     words.add_argument("--write", action="store_true")
     said = words.parse_args()
     if said.slices:
-        table = report({"files": measure_slices(said.events, said.slices)}, said.slices)
+        direct = str(Path(__file__).with_name("direct_slices.py"))
+        ways = {SLICES: TIDEMILL, DIRECT: (direct,)}
+        found = {way: measure_slices(said.events, runs) for way, runs in ways.items()}
+        table = report(found, "1s")
         print(table)
         if said.write:
             write(table, "slices")
