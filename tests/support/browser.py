@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -64,11 +67,91 @@ def chromium(*words: object) -> str:
     return _run(*words).stdout
 
 
+QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+OFFLINE = ("--disable-background-networking",)
+
+
+class Tab:
+    """A page in a browser that somebody uses: keys are pressed, what is there is asked. It speaks
+    DevTools' protocol, a JSON text and a zero byte each way."""
+
+    def __init__(self, to: int, back: int):
+        """Speak over these two file descriptors."""
+        self._to, self._back, self._read, self._count = to, back, b"", 0
+        self._session: str | None = None
+        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+
+    def open(self, url: str, width: int = 1200, height: int = 900) -> None:
+        """Show a page on a screen of this size."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self._ask("Emulation.setDeviceMetricsOverride", **screen)
+        self._ask("Page.navigate", url=url)
+        self._until_there(url)
+
+    def press(self, key: str, code: int, text: str = "") -> None:
+        """Press a key and let it go."""
+        pressed = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        self._ask("Input.dispatchKeyEvent", type="keyDown", **pressed, text=text)
+        self._ask("Input.dispatchKeyEvent", type="keyUp", **pressed)
+
+    def value(self, script: str) -> Any:
+        """Return what an expression is in the page."""
+        done = self._ask("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
+
+    def _until_there(self, url: str) -> None:
+        ready = f"document.readyState === 'complete' && location.href.startsWith({json.dumps(url)})"
+        for _ in range(2_000):
+            if self.value(ready):
+                return
+        raise TimeoutError(url)
+
+    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        self._count += 1
+        said: dict[str, Any] = {"id": self._count, "method": method, "params": params}
+        if self._session:
+            said["sessionId"] = self._session
+        os.write(self._to, json.dumps(said).encode() + b"\0")
+        while True:
+            while b"\0" not in self._read:
+                self._read += os.read(self._back, 1 << 16)
+            text, _, self._read = self._read.partition(b"\0")
+            answer: dict[str, Any] = json.loads(text)
+            if answer.get("id") == self._count:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+
+
+@contextmanager
+def tab(profile: Path) -> Iterator[Tab]:
+    """Yield a page in a browser of its own, which ends with the block."""
+    theirs, to = os.pipe()
+    back, ours = os.pipe()
+    words = [str(CHROMIUM), *QUIET, *OFFLINE, f"--user-data-dir={profile}"]
+    piped = ["bash", "-c", f'exec "$0" "$@" 3<&{theirs} 4>&{ours}']
+    browser = subprocess.Popen(
+        [*piped, *words, "--remote-debugging-pipe", "--proxy-server=direct://"],
+        pass_fds=(theirs, ours),
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    os.close(ours)
+    try:
+        yield Tab(to, back)
+    finally:
+        browser.terminate()
+        browser.wait(30)
+        os.close(to)
+        os.close(back)
+
+
 def _run(*words: object) -> subprocess.CompletedProcess[str]:
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
-    offline = ("--proxy-server=127.0.0.1:9", "--disable-background-networking")
+    offline = ("--proxy-server=127.0.0.1:9", *OFFLINE)
     return subprocess.run(
-        [str(CHROMIUM), *quiet, *offline, *map(str, words)],
+        [str(CHROMIUM), *QUIET, *offline, *map(str, words)],
         capture_output=True,
         text=True,
         timeout=120,

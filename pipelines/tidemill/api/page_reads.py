@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tidemill.api import reads
 from tidemill.api.holding import Access
@@ -24,6 +25,7 @@ from tidemill.query.feature_values import distribution, key_changes
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from tidemill.monitoring.pages.lake_reads import Shown
     from tidemill.online.server.tokens import Tokens
 
 Facts = dict[str, Any]
@@ -106,8 +108,7 @@ class PageReads:
 
 
 def serve_pages(
-    access: Access,
-    place: Sequence[str],
+    lakes: Sequence[Access],
     *,
     host: str,
     port: int,
@@ -120,27 +121,42 @@ def serve_pages(
     from tidemill.online.server.tokens import Tokens
     from tidemill.online.server.web_server import run
 
-    made = site(access, place, Tokens.from_environment(token_env, host))
+    made = site(lakes, Tokens.from_environment(token_env, host))
     threading.Thread(target=html.warm, daemon=True).start()
     run(made, host, port, on_listening)
 
 
-def site(access: Access, place: Sequence[str], tokens: Tokens) -> Starlette:
-    """Return the application that shows the lake to who has one of the tokens; `place` are the
-    words that name the lake for commands."""
-    from tidemill.monitoring.pages.site import Shown, application
-    from tidemill.monitoring.pages.started_commands import Commands
+def site(lakes: Sequence[Access], tokens: Tokens) -> Starlette:
+    """Return the application that shows each lake's pipeline to who has one of the tokens."""
+    from tidemill.monitoring.pages.site import application
     from tidemill.monitoring.pages.visitors import Visitors
 
-    definition, opening = access.the_pipeline(), access.opening
-    if opening.place.folder is not None:
-        access = replace(access, engine="duckdb")  # no page starts a session
-    shown = Shown(
-        PageReads(access),
-        access.named or definition.pipeline,
-        [view.name for view in definition.views],
-        str(opening.place),
-        Commands(place),
-        opening.clock,
-    )
+    shown: list[Shown] = []
+    for access in lakes:
+        names = [each.pipeline for each in shown]
+        shown.append(_shown(access, names.count(access.the_pipeline().pipeline)))
     return application(shown, Visitors(tokens))
+
+
+def _shown(access: Access, before: int) -> Shown:
+    """Return what is shown of a lake, beside so many of a pipeline of the same name."""
+    from tidemill.monitoring.pages.lake_reads import Shown
+    from tidemill.monitoring.pages.started_commands import Commands
+
+    definition, opening = access.the_pipeline(), access.opening
+    place, words = opening.place, ["--root", str(opening.place.folder)]
+    if place.folder is not None:
+        access = replace(access, engine="duckdb")  # no page starts a session
+    else:
+        words = ["--catalog", str(place.catalog), "--schema", str(place.schema)]
+    name = definition.pipeline
+    return Shown(
+        PageReads(access),
+        name,
+        access.named or name,
+        [view.name for view in definition.views],
+        str(place),
+        Commands(words),
+        opening.clock,
+        f"/pipelines/{quote(name, safe='')}" + (f"-{before + 1}" if before else ""),
+    )

@@ -374,6 +374,7 @@ class Lake:
     def ui(
         self,
         *,
+        beside: Sequence[Lake] = (),
         host: str = LOCALHOST,
         port: int = 8791,
         token_env: str = "TIDEMILL_TOKEN",
@@ -381,19 +382,16 @@ class Lake:
     ) -> None:
         """Show the lake in a browser until Ctrl-C or SIGTERM; the lake was opened with a pipeline.
 
-        The pages read without a session. `token_env` names the variable that holds the token,
-        without which only this machine is served; `on_listening` is told the URL. UsageError where
-        it cannot listen, or has no token for a network; SetupError where an extra is missing.
+        `beside` are other lakes, or this one with another pipeline: the first page then shows all
+        at a glance. The pages read without a session. `token_env` names the variable that holds
+        the token, without which only this machine is served; `on_listening` is told the URL.
+        UsageError where it cannot listen, or has no token for a network; SetupError where an extra
+        is missing.
         """
         from tidemill.api.page_reads import serve_pages
 
-        folder = self.place.folder
-        words = ["--root", str(folder)]
-        if folder is None:
-            words = ["--catalog", str(self.place.catalog), "--schema", str(self.place.schema)]
         serve_pages(
-            self._access,
-            words,
+            [self._access, *(each._access for each in beside)],
             host=host,
             port=port,
             token_env=token_env,

@@ -7,7 +7,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,6 +100,14 @@ class LakeOptions:
             engine=self.engine,
             on_engine=self._say if sys.stderr.isatty() else self._asking_spark.append,
         )
+
+    def open_at(self, said: str) -> tidemill.Lake:
+        """Return the lake of a pipeline, to read: `PIPELINE`, or `PIPELINE@ROOT` in a folder of its
+        own."""
+        name, at, root = said.rpartition("@")
+        if not at or Path(said).exists():
+            return self.open(pipeline=said)
+        return replace(self, root=Path(root), catalog=None, schema=None).open(pipeline=name)
 
     def say_why_spark(self) -> None:
         """Say on stderr, beside the answer, why it took longer. Who waits at a terminal was told at

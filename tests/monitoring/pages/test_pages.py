@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
+from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -31,13 +33,16 @@ TOKEN = "a-token-of-this-test"
 
 
 def client_of(root: Path, tokens: tuple[str, ...] = (), host: str = "127.0.0.1") -> TestClient:
-    lake = tidemill.open_lake(root, pipeline="engagement")
+    return client_of_all((root,), tokens, host)
+
+
+def client_of_all(
+    roots: Sequence[Path], tokens: tuple[str, ...] = (), host: str = "127.0.0.1"
+) -> TestClient:
+    lakes = [tidemill.open_lake(root, pipeline="engagement") for root in roots]
     known = Tokens.from_environment("T", "127.0.0.1", {"T": " ".join(tokens)})
-    place = ("--root", str(root))
-    made = TestClient(
-        site(lake._access, place, known), base_url=f"http://{host}", follow_redirects=False
-    )
-    return made
+    made = site([lake._access for lake in lakes], known)
+    return TestClient(made, base_url=f"http://{host}", follow_redirects=False)
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +157,43 @@ def test_the_last_runs_error_and_its_cure(small: Small, tmp_path: Path) -> None:
     assert "<script" not in first
 
 
+def test_several_pipelines_stand_on_one_page(small: Small, tmp_path: Path) -> None:
+    """Three lakes of the same pipeline: one as it is, one whose run failed, one whose gold is
+    gone."""
+    failed = small.copy(tmp_path / "failed")
+    with pytest.raises(SourceError), kept(Place(failed), "engagement", Clock(NOW)):
+        raise SourceError("no broker", where="source", expected="one that answers")
+    gone = small.copy(tmp_path / "gone")
+    client = client_of_all((small.root, failed, gone), (TOKEN,))
+    shutil.rmtree(gone / "engagement_features")
+    assert client.get("/").headers["location"] == "/login"
+    second = "/pipelines/engagement-2"
+    assert client.get(f"{second}/files").headers["location"] == f"{second}/login"
+    client.post(f"{second}/login", data={"token": TOKEN})
+
+    ((refused,),) = sql(small.root, "SELECT count(*) FROM quarantine")
+    rows = rows_of(client.get("/").text, "Pipelines")
+    assert [row[0] for row in rows] == ["engagement"] * 3
+    assert [row[4:] for row in rows[:2]] == [
+        [str(refused), "ended well", ""],
+        [str(refused), "no broker", "one that answers"],
+    ]
+    assert rows[2][5].startswith("cannot be read: ")
+
+    for path in PATHS:
+        page = client.get(f"{second}{path}").text
+        links = {unescape(link) for link in re.findall(r'(?:href|action)="([^"]+)"', page)}
+        assert {"/", f"{second}/files"} < links, path
+        ours = [link for link in links if link not in ("/", "data:,")]
+        assert all(link.startswith(f"{second}/") for link in ours), path
+        for link in {*ours} & {unescape(href) for href in re.findall(r'href="([^"]+)"', page)}:
+            assert client.get(link).status_code == 200, link
+    assert client.get("/pipelines/nope/").status_code == 404
+    guard = guard_of(client.get(f"{second}/views/engagement").text)
+    answer = client.post(f"{second}/reconcile", data={"guard": guard})
+    assert answer.headers["location"] == f"{second}/commands/1"
+
+
 def test_who_has_no_token_sees_nothing(small: Small) -> None:
     client = client_of(small.root, (TOKEN,))
     for path in (*PATHS, "/nope"):
@@ -221,6 +263,56 @@ def test_the_first_visitors_are_forgotten() -> None:
         known.welcome(TOKEN)
     assert not known.admits(first, b"")
     assert not known.guards("a", known.guard("b"))
+
+
+ACTIVE = """(() => {
+  const at = document.activeElement;
+  if (at === document.body) return null;
+  const seen = getComputedStyle(at), box = at.getBoundingClientRect();
+  return [at.tagName, at.textContent || at.name, seen.outlineStyle !== "none", box.width > 0];
+})()"""
+USABLE = "a[href], button, input:not([type=hidden]), summary, [tabindex='0']"
+
+
+@pytest.mark.report
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="no chromium on this machine")
+def test_the_keyboard_and_a_phone_are_enough(
+    small: Small, children: Children, tmp_path: Path
+) -> None:
+    """Tab comes to everything that can be used, in its order, and one sees where it is; Enter
+    follows a link and opens a table. On a narrow screen nothing stands outside."""
+    child = children.tidemill("ui", "engagement", "--root", small.root, "--port", 0)
+    try:
+        child.until(lambda: "Ctrl-C" in child.out.read_text())
+        (url,) = re.findall(r"http://\S+?(?=;)", child.out.read_text())
+        with browser.tab(tmp_path / "profile") as tab:
+            for path in (*PATHS, "/views/engagement/key?profile_id=p1&gti=g"):
+                tab.open(f"{url}{path}", width=390)
+                assert tab.value("document.documentElement.scrollWidth") == 390, path
+            tab.open(f"{url}/views/engagement")
+            there = f"[...document.querySelectorAll(`{USABLE}`)].filter(e => e.checkVisibility())"
+            expected = tab.value(f"{there}.map(e => [e.tagName, e.textContent || e.name])")
+            reached = []
+            while True:
+                tab.press("Tab", 9)
+                if (at := tab.value(ACTIVE)) is None or len(reached) > len(expected):
+                    break
+                assert at[2:] == [True, True], at
+                reached.append(at[:2])
+            assert reached == expected
+            summaries = [n for n, (tag, _) in enumerate(reached) if tag == "SUMMARY"]
+            tab.value("document.querySelector('summary').focus()")
+            opened = "document.querySelector('details').open"
+            before = tab.value(opened)
+            tab.press("Enter", 13, "\r")
+            assert summaries and tab.value(opened) is not before
+            tab.value("document.querySelector('nav a[href=\"/quarantine\"]').focus()")
+            tab.press("Enter", 13, "\r")
+            tab._until_there(f"{url}/quarantine")
+            assert tab.value("document.querySelector('h1').textContent") == "Quarantine"
+    finally:
+        child.process.terminate()
+    assert child.ended() == 0
 
 
 @pytest.mark.report

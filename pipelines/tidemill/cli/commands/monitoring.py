@@ -54,10 +54,18 @@ def report(
     print_one(options.as_json, numbers, lambda: showing(False).say(f"wrote {numbers['output']}"))
 
 
-@commands.command(epilog=example("tidemill ui engagement --root tidemill-demo"))
+@commands.command(
+    epilog=example("tidemill ui engagement orders.yaml@../orders-lake --root tidemill-demo")
+)
 @on_lake(waits=False)
 def ui(
-    pipeline: PipelineName,
+    pipelines: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PIPELINE[@ROOT]",
+            help="Shipped pipelines' names, or YAML files, each with its lake's folder if another.",
+        ),
+    ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8791,
     token_env: Annotated[
@@ -68,13 +76,14 @@ def ui(
 ) -> None:
     """Show the lake in a browser: views, keys, batches, quality, refused records, files.
 
-    Reads without Spark. Two buttons do something, reconcile and replay. Ctrl-C ends it.
+    Several pipelines have a first page that shows all at a glance. Reads without Spark. Two
+    buttons do something, reconcile and replay. Ctrl-C ends it.
     """
-    lake = options.open(pipeline=pipeline)
+    lake, *beside = map(options.open_at, pipelines)
 
     def listening(url: str) -> None:
         line = f"the lake is at {url}; Ctrl-C ends it"
         print_one(options.as_json, {"url": url}, lambda: print_lines([line]))
         sys.stdout.flush()
 
-    lake.ui(host=host, port=port, token_env=token_env, on_listening=listening)
+    lake.ui(beside=beside, host=host, port=port, token_env=token_env, on_listening=listening)

@@ -46,10 +46,18 @@ class Page:
     refresh: int | None = None
 
 
-def rendered(page: Page, *, pipeline: str, lake: str, guard: str) -> str:
-    """Return the page as HTML; `guard` goes with each form, so that no other page can send it."""
+def rendered(
+    page: Page, *, pipeline: str | None, lake: str, guard: str, root: str, several: bool
+) -> str:
+    """Return the page as HTML; `guard` goes with each form, so that no other page can send it.
+
+    Links are paths of the page's pipeline, which stand below `root`; a page of several pipelines
+    has none of its own.
+    """
     template = html.environment(Path(__file__).parent).get_template("page.html")
-    return template.render(page=page, pipeline=pipeline, lake=lake, guard=guard)
+    return template.render(
+        page=page, pipeline=pipeline, lake=lake, guard=guard, root=root, several=several
+    )
 
 
 def of_view(view: str) -> str:

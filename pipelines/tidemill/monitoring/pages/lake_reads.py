@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from tidemill.config.settings import Clock
+from tidemill.monitoring.pages.started_commands import Commands
 
 Facts = dict[str, Any]
 
@@ -57,3 +60,17 @@ class LakeReads(Protocol):
 
     def files(self) -> list[Facts]:
         """Return the files of each table, as the report counts them."""
+
+
+class Shown(NamedTuple):
+    """A pipeline that is shown: its lake, its name and as commands take it, its views, the lake's
+    place, the commands on it. `path` is where its pages are among those of several pipelines."""
+
+    lake: LakeReads
+    pipeline: str
+    named: str
+    views: Sequence[str]
+    place: str
+    commands: Commands
+    clock: Clock
+    path: str
