@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from tidemill.cli.output.display import Show
 from tidemill.config.dataflow import QUERIES
 from tidemill.config.pipeline_file import PipelineDefinition, load
+from tidemill.config.publishing import Publishing
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
@@ -25,6 +26,9 @@ from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.session.session import INTERPRETED
+from tidemill.online import publish as publishing
+from tidemill.online.store_address import FILE_NAME
+from tidemill.pipeline import publication
 from tidemill.pipeline.connection import Opening, open_lake
 from tidemill.pipeline.observer import Callback, Observer
 from tidemill.pipeline.queries import Pipeline
@@ -159,6 +163,7 @@ def _show_results(
         return
     show_features(show, view, lake.tables.of(view).gold.name, top)
     show.say()
+    _publish(show, lake, view)
     _plot(show, lake, view, [top[0][key] for key in view.keys])
     show_next(show, lake.place)
 
@@ -170,6 +175,16 @@ def show_features(show: Show, view: FeatureView, gold: str, rows: Sequence[Row])
     show.say((gold, "bold"), f", the most viewed: {' / '.join(windows)}")
     columns = [*view.keys, *(partial.name for partial in view.partials)]
     show.table(columns, [_compact(row, view, windows) for row in rows])
+
+
+def _publish(show: Show, lake: Lake, view: FeatureView) -> None:
+    """Bring gold into the online store in the lake's folder; a lake in a catalog has none."""
+    if lake.place.folder is None:
+        return
+    done = publishing.publish(lake, view, publication.address_of(lake, Publishing()))
+    keys = f"{done.keys:,} keys in {done.seconds:.1f} s, into {FILE_NAME}"
+    show.say(("published", "bold"), f" {keys} beside the tables")
+    show.say()
 
 
 def _compact(row: Row, view: FeatureView, windows: Sequence[str]) -> list[str]:
@@ -200,6 +215,8 @@ def show_next(show: Show, root: Place) -> None:
         ("how fresh is it?", f'query "SELECT * FROM engagement_status" --root {root}'),
         ("nothing new: nothing changes", f"run engagement --root {root} --once"),
         ("the statement behind the features", "sql features --view engagement"),
+        ("the features of a key over HTTP", f"serve --store {root}/{FILE_NAME}"),
+        ("the lake in a browser", f"ui engagement --root {root}"),
     ):
         show.say((f"  {what}", "dim"))
         show.say(f"    tidemill {words}")
