@@ -6,7 +6,9 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-from tidemill.config.pipeline_file import load
+import pytest
+
+from tidemill.config.pipeline_file import load, shipped
 from tidemill.config.settings import Place
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
@@ -52,6 +54,13 @@ def test_a_lake_of_another_definition_has_its_tables() -> None:
     assert one.tables is one.tables
     stateful = replace(one, pipeline=SHIPPED.overridden({"engine": "stateful"}))
     assert len(stateful.tables.required) == len(one.tables.required) + 1
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_definition_goes_to_another_process(name: str) -> None:
+    definition = load(name)
+    assert all(view.columns for view in definition.views)
+    assert pickle.loads(pickle.dumps(definition)) == definition
 
 
 def test_a_lake_goes_to_another_process_without_them() -> None:

@@ -119,6 +119,17 @@ def column_of(
     )
 
 
+@dataclass(frozen=True)
+class _Finished:
+    """A value of merged terms; a function that goes to another process."""
+
+    finish: Callable[[Sequence[Any], Mapping[str, Any]], Any]
+    decided: Mapping[str, Any]
+
+    def __call__(self, merged: Sequence[Any]) -> Any:
+        return self.finish(merged, self.decided)
+
+
 def _finish(feature: Feature, decided: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any] | None:
     finish = known(feature.aggregate).finished
-    return finish and (lambda parts: finish(parts, decided))
+    return finish and _Finished(finish, decided)

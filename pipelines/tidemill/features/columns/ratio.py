@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tidemill.features.columns.column import Column, Term, column_of
@@ -45,17 +46,27 @@ def ratio(
 
 
 def _divided(over: Column, under: Column) -> Callable[[Sequence[Any]], Any] | None:
-    """Return the ratio outside of SQL, of the merged terms of both."""
-    top, bottom, count = over.finish, under.finish, len(over.terms)
-    if top is None or bottom is None:
-        return None
+    """Return the ratio outside of SQL, of the merged terms of both; None where only SQL has it."""
+    return _Divided(over, under) if over.finish and under.finish else None
 
-    def ratio_of(merged: Sequence[Any]) -> float | None:
-        of, to = top(merged[:count]), bottom(merged[count:])
-        of, to = (over.nothing if of is None else of), (under.nothing if to is None else to)
+
+@dataclass(frozen=True)
+class _Divided:
+    """A ratio of merged terms; a function that goes to another process."""
+
+    over: Column
+    under: Column
+
+    def __call__(self, merged: Sequence[Any]) -> float | None:
+        count = len(self.over.terms)
+        of, to = _value(self.over, merged[:count]), _value(self.under, merged[count:])
         return float(of) / float(to) if of is not None and to else None
 
-    return ratio_of
+
+def _value(column: Column, merged: Sequence[Any]) -> Any:
+    assert column.finish is not None
+    value = column.finish(merged)
+    return column.nothing if value is None else value
 
 
 def _places_of(column: Column, first: int = 0) -> Callable[[Term], str]:
