@@ -26,6 +26,7 @@ def test_the_others_are_those_that_are_made_when_first_needed() -> None:
         "engagement_hours",
         "engagement_history",
         "engagement_replays",
+        "engagement_alerts",
         "tidemill_quality",
         "tidemill_profiles",
     ]

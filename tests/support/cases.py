@@ -91,9 +91,11 @@ def _parameter(name: str, text: str) -> Any:
     named = ("as_of", "as_of_before", "low", "high", "before", "since", "first", "end", "start")
     times = dict.fromkeys(named, _time)
     flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
-    numbers = dict.fromkeys(("batch", "batch_before", "hours", "sample", "prefix_length"), int)
+    counted = ("batch", "batch_before", "hours", "sample", "prefix_length", "look")
+    numbers = dict.fromkeys(counted, int)
     others = {
         "table": str,
+        "generation": str,
         "days": _days,
         **dict.fromkeys(("since_day", "first_day", "last_day"), date.fromisoformat),
     }
@@ -104,6 +106,7 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
+JUDGED = {"cooldown": "BIGINT", "fires": "BOOLEAN", "ends": "BOOLEAN"}
 FEED = {"_commit_version": "BIGINT", "_change_type": "STRING"}
 OF_SPINES = {
     **dict.fromkeys(("__edge", "__answered", "__commit", "__key"), "BIGINT"),
@@ -129,7 +132,16 @@ def _days(text: str) -> list[date]:
 def types_of(view: FeatureView) -> dict[str, str]:
     """The type of each column that a case may give, from the tables' declarations."""
     made, of_all = view_tables(view), tables.of(load("engagement"))
-    tables_ = ("bronze", "quarantine", "events", "replays", "batches", "profiles", "quality")
+    tables_ = (
+        "bronze",
+        "quarantine",
+        "events",
+        "replays",
+        "batches",
+        "profiles",
+        "quality",
+        "alerts",
+    )
     declared = (
         made.buckets,
         made.hours,
@@ -139,7 +151,7 @@ def types_of(view: FeatureView) -> dict[str, str]:
     )
     events = {name: type_.upper() for name, type_ in view.event_schema.items()}
     columns = {column.name: column.type for table in declared for column in table.columns}
-    others = {"__action": "STRING", "replayed": "BOOLEAN", **FEED, **OF_SPINES}
+    others = {"__action": "STRING", "replayed": "BOOLEAN", **FEED, **JUDGED, **OF_SPINES}
     return {**columns, **events, **others}
 
 

@@ -12,6 +12,7 @@ from tidemill.monitoring.prometheus import Exporter
 from tidemill.operations import kept_answers
 from tidemill.operations.gold_sink import GoldSink
 from tidemill.operations.kept_answers import KeptAnswers
+from tidemill.operations.raised_alerts import RaisedAlerts
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
 from tidemill.pipeline import runner
@@ -39,8 +40,8 @@ def run(
     keeper = Keeper(profiles)
     if profile:
         observers.append(keeper)
-    sink = GoldSink(pipeline.lake)
-    observers += [sink, KeptAnswers(pipeline.lake)]
+    sink, alerts = GoldSink(pipeline.lake), RaisedAlerts(pipeline.lake)
+    observers += [alerts, sink, KeptAnswers(pipeline.lake)]
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
         with ExitStack() as looking:
             if profile:
@@ -50,6 +51,7 @@ def run(
                 runner.run_once(pipeline, stop, observers, totals)
             else:
                 runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
+        alerts.look()
         sink.send()
         kept_answers.feed(pipeline.lake)
         keeper.keep(pipeline)

@@ -267,6 +267,12 @@ class Lake:
         """Return a table's change data feed since a version, in Arrow."""
         return folder_tables.changes(self, table, since)
 
+    def alerts(self, *, all_of_them: bool = False) -> list[Facts]:
+        """Return a row for each episode in which a rule of the pipeline's `alerts` held for a key:
+        alert, view, key, `fired_at`, `resolved_at`, None while it goes on, and what the rule read
+        when it fired, as `features`. Those that go on, or all of them; the newest 1,000."""
+        return reads.alerts(self._access, all_of_them=all_of_them)
+
     def frames(self) -> Iterator[Facts]:
         """Yield where every query of every pipeline stands, each time one asks: what `top` shows.
         A folder's logs are read without Spark."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ from pyspark.sql import DataFrame
 
 from tidemill.api.holding import Access
 from tidemill.api.moments import Moment, moment
+from tidemill.config.settings import exact
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
+from tidemill.lake.statements import statement
 from tidemill.operations import planned_changes
 from tidemill.query import explain as explaining
 from tidemill.query import gold_history
@@ -68,6 +71,29 @@ def explain(
     asked = explaining.asked(declared, words, feature)
     time_asked = moment(at, "at") if at is not None else None
     return explaining.explain(of_view(access, view)[0], asked, time_asked)
+
+
+def alerts(access: Access, *, all_of_them: bool) -> list[Facts]:
+    """Return the episodes of the pipeline's alerts, those that go on, or all of them."""
+    lake = access.reader()
+    if not lake.has(lake.tables.alerts.name):
+        return []
+    text = statement("alert_episodes", lake.pipeline.events, source=lake.pipeline.pipeline)
+    found = [dict(row) for row in lake.ask(text, {}).rows]
+    texts: dict[str, Callable[[Any], Any]] = {
+        "key": json.loads,
+        "features": json.loads,
+        "fired_at": exact,
+        "resolved_at": exact,
+    }
+    return [
+        {
+            name: texts[name](value) if name in texts and value is not None else value
+            for name, value in row.items()
+        }
+        for row in found
+        if all_of_them or row["resolved_at"] is None
+    ]
 
 
 def frames(access: Access) -> Iterator[Facts]:

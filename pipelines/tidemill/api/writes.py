@@ -14,6 +14,7 @@ from tidemill.monitoring import last_error
 from tidemill.online import publish as publishing
 from tidemill.operations import kept_answers, maintenance
 from tidemill.operations import reconcile as reconciling
+from tidemill.operations.raised_alerts import RaisedAlerts
 from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
 from tidemill.operations.rebuild.work import Work
@@ -56,6 +57,7 @@ def refresh(access: Access, as_of: Moment | None) -> list[Facts]:
     lake = access.writer("refresh")
     refreshed = on_demand.refresh(lake, access.opening.clock, time_asked)
     kept_answers.feed(lake)
+    RaisedAlerts(lake).look()
     return refreshed
 
 

@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-from tidemill.config import dataflow, publishing, quality_file, yaml_loader
+from tidemill.config import alert_rule, dataflow, publishing, quality_file, yaml_loader
 from tidemill.config import dimension as dimension_words
+from tidemill.config.alert_rule import AlertRule
 from tidemill.config.dataflow import QUERIES, Query
 from tidemill.config.dimension import Dimension, Enrichment
 from tidemill.config.publishing import Publishing
@@ -112,7 +113,8 @@ class PipelineDefinition(Declared):
     table that maintenance feeds, or the run after its refreshes.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. With `publish` an
-    online store follows gold; a `sink` is sent what changes in it.
+    online store follows gold; a `sink` is sent what changes in it. `alerts` are rules over the
+    features of a key: when one becomes true, and when it ends, stands in `<pipeline>_alerts`.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -132,6 +134,7 @@ class PipelineDefinition(Declared):
     served_history: ServedHistory | None = None
     quality: Quality = Field(default_factory=Rules)
     sink: Sink | None = None
+    alerts: tuple[AlertRule, ...] = ()
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
@@ -161,6 +164,7 @@ class PipelineDefinition(Declared):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
         dimension_words.check(self.dimensions, self.enrich, self.pipeline, self.views)
         publishing.check(self.publish, self.views)
+        object.__setattr__(self, "alerts", alert_rule.checked(self.alerts, self.views))
         quality_file.check(self.quality, first)
         for name in self.quality.fields:
             if name in self.enriched:
@@ -215,6 +219,10 @@ class PipelineDefinition(Declared):
     def enriched(self) -> list[str]:
         """The events' columns that are taken of dimensions."""
         return [column for one in self.enrich for column in one.columns]
+
+    def alerts_of(self, view: FeatureView) -> list[AlertRule]:
+        """Return the rules over a view's features."""
+        return [rule for rule in self.alerts if rule.view == view.name]
 
     @property
     def kept(self) -> timedelta:

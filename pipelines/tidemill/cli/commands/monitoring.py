@@ -1,10 +1,10 @@
-"""Commands that watch a lake: top, report, ui. They only read, and take no lock."""
+"""Commands that watch a lake: top, alerts, report, ui. They only read, and take no lock."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from tidemill.cli.options import LakeOptions, PipelineName, example, on_lake
 from tidemill.cli.output.answer import print_one, showing
 from tidemill.cli.output.terminal import print_lines
 from tidemill.features.windows import duration
+from tidemill.query.json_values import json_of
 
 commands = typer.Typer()
 
@@ -37,6 +38,32 @@ def top(
         print_one(options.as_json, frame, lambda: top_screen.show_once(frame))
     else:
         top_screen.show_live(lambda: next(frames), every)
+
+
+@commands.command(epilog=example("tidemill alerts card_fraud --all"))
+@on_lake(waits=False)
+def alerts(
+    pipeline: PipelineName,
+    all_of_them: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    *,
+    options: LakeOptions,
+) -> None:
+    """List for which keys a rule holds, since when, and what it read when it fired."""
+    found = options.open(pipeline=pipeline).alerts(all_of_them=all_of_them)
+    print_one(options.as_json, {"alerts": found}, lambda: _tell_alerts(found))
+
+
+def _tell_alerts(found: list[dict[str, Any]]) -> None:
+    """Print a line for each episode."""
+    if not found:
+        print_lines(["no alert"])
+        return
+    names = ("alert", "fired_at", "resolved_at")
+    rows = [
+        [*(row[name] or "" for name in names), json_of(row["key"]), json_of(row["features"])]
+        for row in found
+    ]
+    showing(False).table([*names, "key", "features"], rows)
 
 
 @commands.command(epilog=example("tidemill report engagement --output report.html"))

@@ -23,6 +23,7 @@ POINTS = (
 # A run that publishes passes these too.
 PUBLISH_POINTS = ("publish.begun", "publish.rows_written")
 SLICE_POINTS = ("slices.written", "slices.merged")
+ALERT_POINTS = ("alerts.looked", "alerts.written")
 VARIABLE = "TIDEMILL_FAIL_AT"
 _reached: Counter[str] = Counter()
 

@@ -7,6 +7,7 @@ tidemill_batches                            ... one for all pipelines of a lake
 <view>_hours                                made by the first maintenance
 <view>_history                              made by the first answers that it keeps (served_history)
 <pipeline>_replays                          made by the first replay of refused records
+<pipeline>_alerts                           made by the first look at rules (alerts)
 tidemill_quality                            made by the gate's first run; one for all pipelines
 tidemill_profiles                           made by the first run with --profile; one for all
 """
@@ -34,7 +35,8 @@ class PipelineTables:
     """The tables of a pipeline.
 
     bronze: raw records; quarantine: refused ones, each with every reason; events: valid, distinct
-    events; replays: which refused records were sent through again; quality: what the gate expected
+    events; replays: which refused records were sent through again; alerts: when rules began and
+    ceased to hold; quality: what the gate expected
     and found; batches: what each batch did; profiles: where the time of profiled batches went;
     views: the tables of each view, by its name; dimensions: those of each dimension, by its name.
 
@@ -46,6 +48,7 @@ class PipelineTables:
     quarantine: Table
     events: Table
     replays: Table
+    alerts: Table
     quality: Table
     batches: Table
     profiles: Table
@@ -81,7 +84,7 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
     bronze, quarantine = bronze_table(name), quarantine_table(name)
     dimensions = {one.name: dimension_tables(one) for one in pipeline.dimensions}
     views = {view.name: view_tables(view) for view in pipeline.views}
-    replays = _replays(pipeline)
+    replays, alerts = _replays(pipeline), _alerts(pipeline)
     per_view = [table for view in views.values() for table in (view.buckets, view.gold)]
     if pipeline.engine == "stateful":
         per_view += [view.arrivals for view in views.values()]
@@ -90,6 +93,7 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
         quarantine,
         events,
         replays,
+        alerts,
         QUALITY,
         BATCHES,
         PROFILES,
@@ -107,6 +111,7 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
             *(view.hours for view in views.values()),
             *(view.history for view in views.values()),
             replays,
+            alerts,
             QUALITY,
             PROFILES,
         ),
@@ -162,4 +167,29 @@ def _replays(pipeline: PipelineDefinition) -> Table:
         ("replayed_at", "ingest_date"),
         generational=False,
         sorted_by="ingest_date",
+    )
+
+
+def _alerts(pipeline: PipelineDefinition) -> Table:
+    return Table(
+        f"{pipeline.pipeline}_alerts",
+        "When a rule began and ceased to hold for a key, append only: a row for each",
+        (
+            Column("alert", "STRING", "the rule's name", False),
+            Column("view", "STRING", "the feature view of which it is", False),
+            Column("key", "STRING", "the entity key, JSON", False),
+            Column("episode", "STRING", "the same where it fired and where it was resolved", False),
+            Column("state", "STRING", "fired or resolved", False),
+            Column("at", "TIMESTAMP", "as_of of gold's version that made it so", False),
+            Column("fired_at", "TIMESTAMP", "at of the row that fired", False),
+            Column("features", "STRING", "what the rule reads, as it was then, JSON"),
+            Column("version", "BIGINT", "gold's version", False),
+            Column("served_at", "TIMESTAMP", "when gold took that version", False),
+            Column("look", "BIGINT", "the number of the view's look that found it", False),
+            Column("date", "DATE", "the day of served_at", False),
+        ),
+        ("date",),
+        ("at", "version", "served_at"),
+        LEDGER_RETENTION,
+        generational=False,
     )

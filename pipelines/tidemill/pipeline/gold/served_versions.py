@@ -61,12 +61,22 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
         mapped = list(_mapped(commits, begins=after == NOTHING))
         return Answers(_rows(lake, view, feed, mapped), newest.version, after == NOTHING)
     log.warning("%s begins anew: gold's changes after version %d are gone", view.name, after)
-    whole = Relation(_gold(lake, view), newest.version).frame(lake.spark)
+    return _whole(lake, view, newest)
+
+
+def newest_answer(lake: Lake, view: FeatureView) -> Answers | None:
+    """Return the whole of what gold answers now; None where it has answered nothing yet."""
+    answered = [commit for commit in lake.commits(_gold(lake, view)) if commit.is_served]
+    return _whole(lake, view, answered[0]) if answered else None
+
+
+def _whole(lake: Lake, view: FeatureView, answer: Commit) -> Answers:
+    whole = Relation(_gold(lake, view), answer.version).frame(lake.spark)
     changes = whole.withColumns(
-        {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
+        {"_change_type": F.lit("insert"), "_commit_version": F.lit(answer.version).cast("bigint")}
     )
-    mapped = list(_mapped([newest], begins=True))
-    return Answers(_rows(lake, view, changes, mapped), newest.version, True)
+    mapped = list(_mapped([answer], begins=True))
+    return Answers(_rows(lake, view, changes, mapped), answer.version, True)
 
 
 def _gold(lake: Lake, view: FeatureView) -> str:

@@ -1,0 +1,85 @@
+"""Rules over a view's features, as a pipeline's file says them: who is alerted, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from tidemill.config.yaml_loader import Declared
+from tidemill.features.checks import Misdeclared
+from tidemill.features.expressions import row_expression
+from tidemill.features.suggestions import did_you_mean
+from tidemill.features.types import Duration, Identifier
+from tidemill.features.view import FeatureView
+from tidemill.features.windows import duration
+
+
+class AlertRule(Declared):
+    """A rule that fires for a key when `when` becomes true of its features, and is resolved when
+    `until` does, by default when `when` is true no more.
+
+    Both are SQL over the features and keys of `view`, which a pipeline of one view need not name. A
+    key whose alert was resolved fires again after `cooldown` at the earliest, by the events' time
+    or the wall's as the pipeline goes by.
+    """
+
+    name: Identifier
+    view: str | None = None
+    when: str
+    until: str | None = None
+    cooldown: Duration | None = None
+
+    @property
+    def pause(self) -> timedelta:
+        """How long a key's alert does not fire again."""
+        return duration(self.cooldown) if self.cooldown else timedelta(0)
+
+    @property
+    def reads(self) -> set[str]:
+        """The features and keys that the rule reads."""
+        return {c for text in (self.when, self.until or "") if text for c in _columns(text)}
+
+
+def checked(rules: Iterable[AlertRule], views: tuple[FeatureView, ...]) -> tuple[AlertRule, ...]:
+    """Return the rules with their views named and their conditions as they were understood;
+    Misdeclared for an unknown view or feature, a rule that is no condition, a name that comes
+    twice."""
+    found: list[AlertRule] = []
+    for place, rule in enumerate(rules):
+        if rule.name in {one.name for one in found}:
+            raise Misdeclared(f"alert {rule.name} is declared twice", "alerts", place, "name")
+        view = _view_of(rule, views, place)
+        types = {**{key: view.types[key] for key in view.keys}, **_types(view)}
+        texts = {
+            word: _condition(text, types, place, word)
+            for word in ("when", "until")
+            if (text := getattr(rule, word)) is not None
+        }
+        found.append(rule.model_copy(update={"view": view.name, **texts}))
+    return tuple(found)
+
+
+def _view_of(rule: AlertRule, views: tuple[FeatureView, ...], place: int) -> FeatureView:
+    names = [view.name for view in views]
+    if rule.view is None and len(views) > 1:
+        message = f"alert {rule.name} names no view: one of {', '.join(names)}"
+        raise Misdeclared(message, "alerts", place)
+    if rule.view not in (None, *names):
+        message = f"unknown view {rule.view!r}{did_you_mean(str(rule.view), names)}"
+        raise Misdeclared(message, "alerts", place, "view")
+    return views[names.index(rule.view or names[0])]
+
+
+def _types(view: FeatureView) -> dict[str, str]:
+    return {column.name: column.type for column in view.shown}
+
+
+def _condition(text: str, types: dict[str, str], place: int, word: str) -> str:
+    try:
+        return row_expression.checked(text, types, condition=True)
+    except ValueError as error:
+        raise Misdeclared(str(error), "alerts", place, word) from error
+
+
+def _columns(text: str) -> set[str]:
+    return row_expression.columns_of(text)

@@ -1,0 +1,211 @@
+"""The table `<pipeline>_alerts`: for each key the episodes in which a rule held.
+
+    gold's answers since the last look ──rules──► does it fire, does it end ─┐
+    newest row of each alert and key ────────────────────────────────────────┴─alert_changes.sql
+                                                                                       │
+                                           <pipeline>_alerts ◄──append, txn: number of the look
+
+Gold's versions are looked at one after another, also those that came while nobody looked: an alert
+of a few minutes is not missed. A rule that is new, or has changed, looks at gold as it is now. A
+key without a row in gold has no alert, and neither has a rule that is declared no more.
+
+The newest ledger of a view says which rules looked, up to which version. Who looks from the same
+ledger on carries the same transaction, so one of two wins, and an episode fires once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.config.alert_rule import AlertRule
+from tidemill.features import FeatureView
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.parameters import ask
+from tidemill.lake.schema import creation
+from tidemill.lake.statements import statement
+from tidemill.pipeline.gold.served_versions import (
+    NOTHING,
+    Answers,
+    answers_since,
+    newest_answer,
+)
+from tidemill.pipeline.silver.frame_cache import cached
+
+log = logging.getLogger(__name__)
+
+_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
+FAR = 50  # versions without a change after which a ledger says that they were looked at
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What the newest ledger of a view says: its number, and the rules, as they were written, that
+    have looked at gold up to a version, -1 for none."""
+
+    number: int = 0
+    version: int = NOTHING
+    rules: frozenset[str] = frozenset()
+
+
+@dataclass
+class Episodes:
+    """The alerts of a pipeline's views; remembers what it has looked at where nothing changed."""
+
+    lake: Lake
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> int:
+        """Look at what gold has answered of each view; return the changes."""
+        return sum(map(self._look, self.lake.pipeline.views))
+
+    def _look(self, view: FeatureView) -> int:
+        lake, rules = self.lake, self.lake.pipeline.alerts_of(view)
+        told = looked(lake, view) if lake.has(lake.tables.alerts.name) else Looked()
+        if not (rules or told.rules) or lake.gold_state(view).as_of is None:
+            return 0
+        creation.ensure(lake, lake.tables.alerts)
+        as_written = frozenset(map(_written, rules))
+        since = max(told.version, self._seen.get(view.name, NOTHING))
+        answers = answers_since(lake, view, since) if told.version != NOTHING else None
+        if answers is None and as_written == told.rules:
+            return 0
+        whole = answers if answers and answers.begins else newest_answer(lake, view)
+        assert whole is not None  # gold has a state
+        looks = _Looks(lake, view, rules, told, answers, whole)
+        with cached(looks.changes()) as rows:
+            count = rows.count()
+            if count or as_written != told.rules or whole.version - told.version >= FAR:
+                _append(lake, view, rows, Looked(told.number + 1, whole.version, as_written))
+                self._seen[view.name] = looked(lake, view).version  # another's, if that was first
+            else:
+                self._seen[view.name] = whole.version
+        log.info("alerts of %s: %d changes up to version %d", view.name, count, whole.version)
+        return count
+
+
+def looked(lake: Lake, view: FeatureView) -> Looked:
+    """Return what the newest ledger of a view says; nothing where gold was made anew since."""
+    for limit in (ledger.RECENT, None):
+        for commit in lake.commits(lake.tables.alerts.name, limit):
+            said = commit.ledger or {}
+            if said.get("view") == view.name and said["generation"] == lake.generation:
+                return Looked(said["look"], said["version"], frozenset(said["rules"]))
+    return Looked()
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """One look: what rules that have looked before say of `answers` since, None for nothing new,
+    and the others of gold as a whole."""
+
+    lake: Lake
+    view: FeatureView
+    rules: Sequence[AlertRule]
+    told: Looked
+    answers: Answers | None
+    whole: Answers
+
+    def changes(self) -> DataFrame:
+        """Return the rows to append, but for their date."""
+        before = self._before()
+        frames = {
+            f"{self.view.name}_judged": reduce(DataFrame.unionByName, self._judged(before)),
+            f"{self.view.name}_alerts_before": before,
+        }
+        values = {"generation": self.lake.generation, "look": self.told.number + 1}
+        return ask(self.lake.spark, statement("alert_changes", self.view), values, frames)
+
+    def _judged(self, before: DataFrame) -> Iterator[DataFrame]:
+        """Yield what each rule says of each row, and ends for want of a row or of a rule."""
+        settled = [rule for rule in self.rules if _written(rule) in self.told.rules]
+        fresh = [rule for rule in self.rules if _written(rule) not in self.told.rules]
+        if settled and self.answers is not None:
+            yield _said(self.view, settled, self.answers.rows)
+        if fresh:
+            yield _said(self.view, fresh, self.whole.rows)
+        begins = self.answers is not None and self.answers.begins
+        yield self._ends(before, self.rules if begins else fresh)
+
+    def _ends(self, before: DataFrame, saw_whole: Sequence[AlertRule]) -> DataFrame:
+        """Return an end for each open alert whose key is not among all of gold's, and for each of a
+        rule that is declared no more."""
+        keys = self.whole.rows.where("kind = 'row'").select(_key(self.view)).distinct()
+        opened = before.where("state = 'fired'").select("alert", "key")
+        of_whole = opened.where(F.col("alert").isin([rule.name for rule in saw_whole]))
+        of_none = opened.where(~F.col("alert").isin([rule.name for rule in self.rules]))
+        ended = of_whole.join(keys, ["key"], "anti").unionByName(of_none)
+        at = self.whole.rows.where("kind = 'version'").select("version", "as_of", "served_at")
+        return ended.crossJoin(F.broadcast(at)).withColumns(
+            {
+                "cooldown": F.lit(0).cast("bigint"),
+                "fires": F.lit(False),
+                "ends": F.lit(True),
+                "features": F.lit(None).cast("string"),
+            }
+        )
+
+    def _before(self) -> DataFrame:
+        """Return the newest row of each alert and key."""
+        rows = self.lake.spark.table(self.lake.tables.alerts.name)
+        state = F.struct("state", "episode", "at", "fired_at")
+        newest = F.max_by(state, F.struct("served_at", "look", "version")).alias("newest")
+        of_view = rows.where(F.col("view") == self.view.name).groupBy("alert", "key")
+        return of_view.agg(newest).select("alert", "key", "newest.*")
+
+
+def _written(rule: AlertRule) -> str:
+    return rule.model_dump_json()
+
+
+def _key(view: FeatureView) -> Column:
+    return F.to_json(F.struct(*view.keys)).alias("key")
+
+
+def _said(view: FeatureView, rules: Sequence[AlertRule], rows: DataFrame) -> DataFrame:
+    """Return what each rule says of each answered row."""
+    looks = F.explode(F.array(*map(_look, rules))).alias("look")
+    of_keys = rows.where("kind <> 'version'")
+    at = ("version", "as_of", "served_at")
+    return of_keys.select(_key(view), *at, looks).select("key", *at, "look.*")
+
+
+def _look(rule: AlertRule) -> Column:
+    stays = F.col("kind") == "row"
+    fires = stays & F.coalesce(F.expr(rule.when), F.lit(False))
+    over = F.expr(rule.until) if rule.until is not None else ~fires
+    read = F.to_json(F.struct(*sorted(rule.reads)), _JSON) if rule.reads else F.lit("{}")
+    return F.struct(
+        F.lit(rule.name).alias("alert"),
+        F.lit(int(rule.pause.total_seconds())).cast("bigint").alias("cooldown"),
+        fires.alias("fires"),
+        (~stays | F.coalesce(over, F.lit(False))).alias("ends"),
+        F.when(stays, read).alias("features"),
+    )
+
+
+def _append(lake: Lake, view: FeatureView, rows: DataFrame, looked: Looked) -> None:
+    table = lake.tables.alerts
+    ledger_fields = {
+        "generation": lake.generation,
+        "batch": -1,
+        "view": view.name,
+        "look": looked.number,
+        "version": looked.version,
+        "rules": sorted(looked.rules),
+    }
+    reach("alerts.looked")
+    writer.write(
+        rows.withColumn("date", F.to_date("served_at")).select(*table.column_names),
+        table.name,
+        ledger_fields,
+        (f"{lake.app_id(table)}:{view.name}", looked.number),
+    )
+    reach("alerts.written")
