@@ -24,6 +24,7 @@ AROUND = (
     "monitoring",
     "online",
     "operations",
+    "pipeline/alerts",
     "pipeline/dimensions",
     "pipeline/stateful",
     "project",

@@ -80,6 +80,10 @@ class PageReads:
         name = self._access.the_pipeline().pipeline
         return last_error.newest(self._access.opening.place, name)
 
+    def alerts(self) -> list[Facts]:
+        """Return the episodes of alerts that go on."""
+        return reads.alerts(self._access, all_of_them=False)
+
     def checks(self) -> list[Facts]:
         """Return the checks of the newest run of the quality gate; none before its first."""
         lake = self._access.reader()

@@ -157,6 +157,21 @@ def test_the_last_runs_error_and_its_cure(small: Small, tmp_path: Path) -> None:
     assert "<script" not in first
 
 
+def test_alerts_that_go_on_lead_to_their_keys(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = {"profile_id": "p1", "gti": SCRIPT}
+    found = {"alert": "BUSY", "view": "engagement", "key": key, "fired_at": "2026-11-21T10:00:00Z"}
+    found["features"] = {"view_count_1h": 7}
+    monkeypatch.setattr("tidemill.api.reads.alerts", lambda *_, all_of_them: [found])
+    page = client.get("/").text
+    ((alert, who, since, read),) = rows_of(page, "Alerts")
+    assert (alert, since, read) == ("BUSY", "2026-11-21T10:00:00Z", '{"view_count_1h": 7}')
+    assert who.startswith("p1 ") and "<script" not in page
+    (link,) = {href for href in re.findall(r'href="([^"]+)"', page) if "/key?" in href}
+    assert client.get(unescape(link)).status_code == 200
+
+
 def test_several_pipelines_stand_on_one_page(small: Small, tmp_path: Path) -> None:
     """Three lakes of the same pipeline: one as it is, one whose run failed, one whose gold is
     gone."""

@@ -46,6 +46,9 @@ class LakeReads(Protocol):
     def last_error(self) -> Facts | None:
         """Return the error that the last run ended with; None where it ended well."""
 
+    def alerts(self) -> list[Facts]:
+        """Return the episodes of alerts that go on."""
+
     def checks(self) -> list[Facts]:
         """Return what the newest run of the quality gate found."""
 

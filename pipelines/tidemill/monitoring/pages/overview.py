@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tidemill.monitoring.pages.content import Card, Page, of_view
+from tidemill.monitoring.pages.content import Card, Page, of_key, of_view
 from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
 from tidemill.monitoring.report.html import Link, Section, Table
 from tidemill.monitoring.status import span
+from tidemill.query.json_values import json_of
 
+_MOST = 100  # alerts that are shown
 _QUERIES = ("query", "view", "batch", "committed", "events/min", "backlog", "as of", "behind")
 
 
@@ -20,7 +22,13 @@ def overview(lake: LakeReads, views: Sequence[str], at: str) -> Page:
     refused = lake.quarantine.summary()
     cards = [_fresh(each) for each in described]
     cards.append(Card(f"{refused['open']:,}", "refused records are open", "/quarantine"))
-    sections = [*_failed(lake.last_error()), *_alarms(frame), *_queries(frame), _views(described)]
+    sections = [
+        *_failed(lake.last_error()),
+        *_alarms(frame),
+        *_alerts(lake.alerts()),
+        *_queries(frame),
+        _views(described),
+    ]
     return Page("At a glance", f"What the tables say at {at}.", cards, sections)
 
 
@@ -56,6 +64,23 @@ def _alarms(frame: Facts) -> Iterator[Section]:
     headings = ["pipeline", "query", "what", "since", "what to do"]
     if rows:
         yield Section("Needs a look", "Fields that changed, rows that wait.", Table(headings, rows))
+
+
+def _alerts(found: Sequence[Facts]) -> Iterator[Section]:
+    """Yield for which keys a rule holds; nothing where none does."""
+    if found:
+        rows = [
+            [
+                each["alert"],
+                Link(" ".join(map(str, each["key"].values())), of_key(each["view"], each["key"])),
+                each["fired_at"],
+                json_of(each["features"]),
+            ]
+            for each in found[:_MOST]
+        ]
+        headings = ["alert", "key", "since", "what it read"]
+        what = f"Rules that hold for a key: {len(found):,}, the newest {_MOST} here."
+        yield Section("Alerts", what, Table(headings, rows))
 
 
 def _queries(frame: Facts) -> Iterator[Section]:
