@@ -77,17 +77,21 @@ class Episodes:
         answers = answers_since(lake, view, since) if told.version != NOTHING else None
         if answers is None and as_written == told.rules:
             return 0
-        whole = answers if answers and answers.begins else newest_answer(lake, view)
-        assert whole is not None  # gold has a state
-        looks = _Looks(lake, view, rules, told, answers, whole)
-        with cached(looks.changes()) as rows:
+        whole = answers if answers and answers.begins else None
+        if whole is None and as_written != told.rules:
+            whole = newest_answer(lake, view)
+        if answers is None and whole is None:
+            return 0  # gold has refreshed to an earlier time alone, which it does not answer with
+        version = whole.version if whole and told.version == NOTHING else since
+        version = answers.version if answers else version
+        with cached(_Looks(lake, view, rules, told, answers, whole).changes()) as rows:
             count = rows.count()
-            if count or as_written != told.rules or whole.version - told.version >= FAR:
-                _append(lake, view, rows, Looked(told.number + 1, whole.version, as_written))
+            if count or as_written != told.rules or version - told.version >= FAR:
+                _append(lake, view, rows, Looked(told.number + 1, version, as_written))
                 self._seen[view.name] = looked(lake, view).version  # another's, if that was first
             else:
-                self._seen[view.name] = whole.version
-        log.info("alerts of %s: %d changes up to version %d", view.name, count, whole.version)
+                self._seen[view.name] = version
+        log.info("alerts of %s: %d changes up to version %d", view.name, count, version)
         return count
 
 
@@ -104,14 +108,14 @@ def looked(lake: Lake, view: FeatureView) -> Looked:
 @dataclass(frozen=True)
 class _Looks:
     """One look: what rules that have looked before say of `answers` since, None for nothing new,
-    and the others of gold as a whole."""
+    and the others of gold as a whole, which is not read otherwise."""
 
     lake: Lake
     view: FeatureView
     rules: Sequence[AlertRule]
     told: Looked
     answers: Answers | None
-    whole: Answers
+    whole: Answers | None
 
     def changes(self) -> DataFrame:
         """Return the rows to append, but for their date."""
@@ -129,20 +133,21 @@ class _Looks:
         fresh = [rule for rule in self.rules if _written(rule) not in self.told.rules]
         if settled and self.answers is not None:
             yield _said(self.view, settled, self.answers.rows)
-        if fresh:
-            yield _said(self.view, fresh, self.whole.rows)
-        begins = self.answers is not None and self.answers.begins
-        yield self._ends(before, self.rules if begins else fresh)
+        if self.whole is not None:
+            if fresh:
+                yield _said(self.view, fresh, self.whole.rows)
+            begins = self.answers is not None and self.answers.begins
+            yield self._ends(before, self.whole, self.rules if begins else fresh)
 
-    def _ends(self, before: DataFrame, saw_whole: Sequence[AlertRule]) -> DataFrame:
+    def _ends(self, before: DataFrame, whole: Answers, saw_whole: Sequence[AlertRule]) -> DataFrame:
         """Return an end for each open alert whose key is not among all of gold's, and for each of a
         rule that is declared no more."""
-        keys = self.whole.rows.where("kind = 'row'").select(_key(self.view)).distinct()
+        keys = whole.rows.where("kind = 'row'").select(_key(self.view)).distinct()
         opened = before.where("state = 'fired'").select("alert", "key")
         of_whole = opened.where(F.col("alert").isin([rule.name for rule in saw_whole]))
         of_none = opened.where(~F.col("alert").isin([rule.name for rule in self.rules]))
         ended = of_whole.join(keys, ["key"], "anti").unionByName(of_none)
-        at = self.whole.rows.where("kind = 'version'").select("version", "as_of", "served_at")
+        at = whole.rows.where("kind = 'version'").select("version", "as_of", "served_at")
         return ended.crossJoin(F.broadcast(at)).withColumns(
             {
                 "cooldown": F.lit(0).cast("bigint"),

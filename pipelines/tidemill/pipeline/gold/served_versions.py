@@ -66,8 +66,11 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
 
 def newest_answer(lake: Lake, view: FeatureView) -> Answers | None:
     """Return the whole of what gold answers now; None where it has answered nothing yet."""
-    answered = [commit for commit in lake.commits(_gold(lake, view)) if commit.is_served]
-    return _whole(lake, view, answered[0]) if answered else None
+    for limit in (RECENT, None):
+        for commit in lake.commits(_gold(lake, view), limit):
+            if commit.is_served:
+                return _whole(lake, view, commit)
+    return None
 
 
 def _whole(lake: Lake, view: FeatureView, answer: Commit) -> Answers:
