@@ -37,7 +37,8 @@ class AlertRule(Declared):
     @property
     def reads(self) -> set[str]:
         """The features and keys that the rule reads."""
-        return {c for text in (self.when, self.until or "") if text for c in _columns(text)}
+        texts = (self.when, *([] if self.until is None else [self.until]))
+        return set().union(*map(row_expression.columns_of, texts))
 
 
 def checked(rules: Iterable[AlertRule], views: tuple[FeatureView, ...]) -> tuple[AlertRule, ...]:
@@ -79,7 +80,3 @@ def _condition(text: str, types: dict[str, str], place: int, word: str) -> str:
         return row_expression.checked(text, types, condition=True)
     except ValueError as error:
         raise Misdeclared(str(error), "alerts", place, word) from error
-
-
-def _columns(text: str) -> set[str]:
-    return row_expression.columns_of(text)

@@ -12,7 +12,7 @@ stand in front of H's bytes, where a store compares them.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,11 +91,3 @@ def read(fields: Mapping[str, bytes], through: int) -> ReadHour:
         if batch is not None:
             late.append(parts)
     return ReadHour(masked, packing.unpack(whole[HEAD:]) if whole else None, minutes, late)
-
-
-def grouped(rows: Iterable[tuple[int, str, bytes]]) -> dict[int, dict[str, bytes]]:
-    """Return the fields of each hour."""
-    hours: dict[int, dict[str, bytes]] = {}
-    for hour, field, content in rows:
-        hours.setdefault(hour, {})[field] = content
-    return hours

@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import lru_cache
 
+from tidemill.config.settings import EPOCH
 from tidemill.features import FeatureView
 from tidemill.online import packing
-
-_START = datetime.fromtimestamp(0, timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class SliceState:
     through: int = -1
     compacted: int = -1
     version: int = -1
-    newest: datetime = _START
-    visible_at: datetime = _START
+    newest: datetime = EPOCH
+    visible_at: datetime = EPOCH
 
     @property
     def declared(self) -> FeatureView:

@@ -64,7 +64,10 @@ class Episodes:
 
     def look(self) -> int:
         """Look at what gold has answered of each view; return the changes."""
-        return sum(map(self._look, self.lake.pipeline.views))
+        lake = self.lake
+        if not lake.pipeline.alerts and not lake.has(lake.tables.alerts.name):
+            return 0
+        return sum(map(self._look, lake.pipeline.views))
 
     def _look(self, view: FeatureView) -> int:
         lake, rules = self.lake, self.lake.pipeline.alerts_of(view)
