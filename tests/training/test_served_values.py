@@ -17,7 +17,7 @@ from tidemill.errors import LakeError, UsageError
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.commits import failpoints
 from tidemill.operations import maintenance
-from tidemill.operations.kept_answers import KeptAnswers
+from tidemill.operations.after_refresh import AfterRefresh
 from tidemill.pipeline.gold import history_feed, refresh
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.training import past_answers
@@ -154,7 +154,7 @@ def test_fed_late_often_or_again_it_holds_the_same(
     for number, batch in enumerate(batches):
         often.feed(batch)
         told = BatchRow("feature", "", number, at("10:00"), 0, view="engagement")
-        KeptAnswers(often.lake).on_batch([told])
+        AfterRefresh(often.lake).on_batch([told])
     wanted, version = fed_rows(often), history_feed.fed(often.lake, often.view)
     late = lakes.new(served_history="maintenance")
     for number, batch in enumerate(batches):

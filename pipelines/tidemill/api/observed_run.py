@@ -9,10 +9,7 @@ from typing import Any
 from tidemill.monitoring.profile.batch_profile import Profiles
 from tidemill.monitoring.profile.kept_profiles import Keeper
 from tidemill.monitoring.prometheus import Exporter
-from tidemill.operations import kept_answers
-from tidemill.operations.gold_sink import GoldSink
-from tidemill.operations.kept_answers import KeptAnswers
-from tidemill.operations.raised_alerts import RaisedAlerts
+from tidemill.operations.after_refresh import AfterRefresh
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
 from tidemill.pipeline import runner
@@ -40,8 +37,8 @@ def run(
     keeper = Keeper(profiles)
     if profile:
         observers.append(keeper)
-    sink, alerts = GoldSink(pipeline.lake), RaisedAlerts(pipeline.lake)
-    observers += [alerts, sink, KeptAnswers(pipeline.lake)]
+    following = AfterRefresh(pipeline.lake)
+    observers.append(following)
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
         with ExitStack() as looking:
             if profile:
@@ -51,9 +48,7 @@ def run(
                 runner.run_once(pipeline, stop, observers, totals)
             else:
                 runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
-        alerts.look()
-        sink.send()
-        kept_answers.feed(pipeline.lake)
+        following.follow()
         keeper.keep(pipeline)
         summary = totals.summary(pipeline, time.monotonic() - started)
         return {**summary, "profile": profiles.told()} if profile else summary

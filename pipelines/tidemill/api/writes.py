@@ -12,9 +12,9 @@ from tidemill.config.publishing import Publishing
 from tidemill.config.settings import iso
 from tidemill.monitoring import last_error
 from tidemill.online import publish as publishing
-from tidemill.operations import kept_answers, maintenance
+from tidemill.operations import maintenance
 from tidemill.operations import reconcile as reconciling
-from tidemill.operations.raised_alerts import RaisedAlerts
+from tidemill.operations.after_refresh import AfterRefresh
 from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
 from tidemill.operations.rebuild.work import Work
@@ -56,8 +56,7 @@ def refresh(access: Access, as_of: Moment | None) -> list[Facts]:
     time_asked = moment(as_of, "as_of") if as_of is not None else None
     lake = access.writer("refresh")
     refreshed = on_demand.refresh(lake, access.opening.clock, time_asked)
-    kept_answers.feed(lake)
-    RaisedAlerts(lake).look()
+    AfterRefresh(lake).follow()
     return refreshed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -66,7 +66,9 @@ class FeatureService:
 
     def look(self) -> None:
         """Read what the store says of its views; StoreError when it does not answer."""
-        self.adopt({state.view: ServedView(state) for state in self.store.views()})
+        states = self.store.views()
+        sliced = {state.view for state in self.store.sliced([state.view for state in states])}
+        self.adopt({state.view: ServedView(state, state.view in sliced) for state in states})
 
     def look_if_due(self) -> None:
         """Look where the last time is a second ago."""
@@ -76,7 +78,7 @@ class FeatureService:
     def adopt(self, views: dict[str, ServedView]) -> None:
         """Take views that were read; one that did not change keeps what was worked out."""
         for name, view in self.views.items():
-            if name in views and views[name].state == view.state:
+            if views.get(name) == view:
                 views[name] = view
         self.views, self._looked = views, time.monotonic()
 
@@ -138,7 +140,7 @@ class FeatureService:
         """Return whether one of these views has another layout by now, and take it: rows of the one
         that was read may be removed already, and are then no unknown keys."""
         moved = [s for s in states if s and s.layout != self.views[s.view].layout]
-        self.views |= {state.view: ServedView(state) for state in moved}
+        self.views |= {s.view: replace(self.views[s.view], state=s, mergers={}) for s in moved}
         return bool(moved)
 
     async def answer_async(self, request: FeatureRequest, shared: SharedReads) -> Answer:

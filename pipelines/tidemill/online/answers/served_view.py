@@ -18,9 +18,13 @@ _FILTERS = ("binary", "struct<fingerprint:")  # bloom, cuckoo: what `contains` a
 
 @dataclass(frozen=True)
 class ServedView:
-    """A view as the store last said it is; another takes its place after each publish."""
+    """A view as the store last said it is; another takes its place after each publish.
+
+    Without slices its answers are gold's, and no request asks the store for any.
+    """
 
     state: PublishedView
+    has_slices: bool = False
     mergers: dict[str, Merger] = field(default_factory=dict, compare=False)
 
     @cached_property

@@ -39,7 +39,7 @@ def read(
     store: SliceStore, view: ServedView, question: ViewQuestion, keys: Sequence[Key], clock: Clock
 ) -> SlicedRows | None:
     """Return what slices say of these keys; None where gold is to answer."""
-    if question.mode == "gold":
+    if not _are_asked(view, question):
         return None
     for _ in range(ATTEMPTS):
         state = _fitting(store.sliced([question.view]), view, question)
@@ -56,7 +56,7 @@ async def read_async(
     store: SliceStore, view: ServedView, question: ViewQuestion, keys: Sequence[Key], clock: Clock
 ) -> SlicedRows | None:
     """Return what `read` does, without holding up an event loop."""
-    if question.mode == "gold":
+    if not _are_asked(view, question):
         return None
     for _ in range(ATTEMPTS):
         state = _fitting(await store.sliced_async([question.view]), view, question)
@@ -108,6 +108,11 @@ def answer(
         **when,
         "rows": entries,
     }
+
+
+def _are_asked(view: ServedView, question: ViewQuestion) -> bool:
+    """Return whether slices may answer: a request that names them has them looked for."""
+    return question.mode == "slices" or (view.has_slices and question.mode is None)
 
 
 def _fitting(

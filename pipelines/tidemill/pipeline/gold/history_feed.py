@@ -42,6 +42,16 @@ def fed(lake: Lake, view: FeatureView) -> int:
     return NOTHING if newest is None else int(newest)
 
 
+def feed_all(lake: Lake) -> None:
+    """Bring the history of each view up to its gold, where the pipeline keeps one by the refresh
+    and gold was refreshed."""
+    if lake.pipeline.served_history != "refresh":
+        return
+    for view in lake.pipeline.views:
+        if lake.gold_state(view).as_of is not None:
+            feed(lake, view)
+
+
 def feed(lake: Lake, view: FeatureView) -> int:
     """Append what gold answered since the last time, in one commit; return the rows appended.
 

@@ -63,6 +63,13 @@ class Sent:
         os.replace(beside, self.path)
 
 
+def send_all(lake: Lake) -> None:
+    """Send what is new in each view's gold; nothing without a `sink`."""
+    if lake.pipeline.sink is not None:
+        for view in lake.pipeline.views:
+            send(lake, view, lake.pipeline.sink.kafka)
+
+
 def send(lake: Lake, view: FeatureView, words: KafkaSink) -> None:
     """Send what gold's versions since the one sent last have changed, or every row."""
     table, topic = lake.tables.of(view).gold.name, words.topic_of(view.name)

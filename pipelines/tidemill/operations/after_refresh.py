@@ -1,0 +1,48 @@
+"""What follows gold: alerts, the sink, and the history of what it answered.
+
+    refresh ──commit──► gold ──told──► AfterRefresh ──┬─► <pipeline>_alerts
+                                                      ├─► the topic of `sink`
+                                                      └─► <view>_history
+
+A refresh knows nothing of them. Each remembers in its own place up to which version of gold it has
+come: what a run that died has left the next one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tidemill.lake.batches import BatchRow
+from tidemill.lake.catalog import Lake
+from tidemill.pipeline.alerts.episodes import Episodes
+from tidemill.pipeline.gold import history_feed, kafka_sink
+from tidemill.pipeline.observer import Observer
+from tidemill.pipeline.queries import Pipeline
+
+
+class AfterRefresh(Observer):
+    """Brings what follows gold up to it: when a run starts, and as it tells of refreshes."""
+
+    def __init__(self, lake: Lake):
+        """Follow the gold tables of this lake's pipeline."""
+        self._views = {view.name for view in lake.pipeline.views}
+        alerts = Episodes(lake)
+        self._followers: tuple[Callable[[], object], ...] = (
+            alerts.look,
+            lambda: kafka_sink.send_all(lake),
+            lambda: history_feed.feed_all(lake),
+        )
+
+    def on_start(self, pipeline: Pipeline) -> None:
+        """Follow what an earlier run has left."""
+        self.follow()
+
+    def on_batch(self, rows: Sequence[BatchRow]) -> None:
+        """Follow what the commits to gold have changed."""
+        if any(row.view in self._views for row in rows):
+            self.follow()
+
+    def follow(self) -> None:
+        """Bring each up to gold; SourceError where the sink's brokers do not take it."""
+        for follower in self._followers:
+            follower()
