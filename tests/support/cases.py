@@ -96,6 +96,7 @@ def _parameter(name: str, text: str) -> Any:
     others = {
         "table": str,
         "generation": str,
+        "pipeline": str,
         "days": _days,
         **dict.fromkeys(("since_day", "first_day", "last_day"), date.fromisoformat),
     }

@@ -26,6 +26,7 @@ AROUND = (
     "operations",
     "pipeline/alerts",
     "pipeline/dimensions",
+    "pipeline/sinks",
     "pipeline/stateful",
     "project",
     "quality",

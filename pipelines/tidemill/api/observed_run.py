@@ -6,10 +6,12 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+from tidemill.monitoring.alert_metrics import AlertMetrics
 from tidemill.monitoring.profile.batch_profile import Profiles
 from tidemill.monitoring.profile.kept_profiles import Keeper
 from tidemill.monitoring.prometheus import Exporter
 from tidemill.operations.after_refresh import AfterRefresh
+from tidemill.operations.alert_sending import AlertSending
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.schedule import MaintenanceSchedule
 from tidemill.pipeline import runner
@@ -37,8 +39,10 @@ def run(
     keeper = Keeper(profiles)
     if profile:
         observers.append(keeper)
-    following = AfterRefresh(pipeline.lake)
-    observers.append(following)
+    alerts = AlertMetrics(exporter)
+    following = AfterRefresh(pipeline.lake, alerts.changed)
+    sending = AlertSending(pipeline.lake, alerts)
+    observers += [following, sending]
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):
         with ExitStack() as looking:
             if profile:
@@ -49,6 +53,7 @@ def run(
             else:
                 runner.run(pipeline, stop, [*observers, MaintenanceSchedule(tell)], totals)
         following.follow()
+        sending.finish()
         keeper.keep(pipeline)
         summary = totals.summary(pipeline, time.monotonic() - started)
         return {**summary, "profile": profiles.told()} if profile else summary

@@ -20,6 +20,7 @@ from pydantic import (
 from tidemill.config import alert_rule, dataflow, publishing, quality_file, yaml_loader
 from tidemill.config import dimension as dimension_words
 from tidemill.config.alert_rule import AlertRule
+from tidemill.config.alert_sinks import AlertSinks, AlertTopic, Webhook
 from tidemill.config.dataflow import QUERIES, Query
 from tidemill.config.dimension import Dimension, Enrichment
 from tidemill.config.publishing import Publishing
@@ -114,7 +115,8 @@ class PipelineDefinition(Declared):
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. With `publish` an
     online store follows gold; a `sink` is sent what changes in it. `alerts` are rules over the
-    features of a key: when one becomes true, and when it ends, stands in `<pipeline>_alerts`.
+    features of a key: when one becomes true, and when it ends, stands in `<pipeline>_alerts`, from
+    where `alert_sinks` get it.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -135,6 +137,7 @@ class PipelineDefinition(Declared):
     quality: Quality = Field(default_factory=Rules)
     sink: Sink | None = None
     alerts: tuple[AlertRule, ...] = ()
+    alert_sinks: AlertSinks | None = None
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
@@ -348,6 +351,10 @@ def _words() -> Words:
         "publish": Publishing,
         "sink": Sink,
         "sink.kafka": KafkaSink,
+        "alerts": AlertRule,
+        "alert_sinks": AlertSinks,
+        "alert_sinks.kafka": AlertTopic,
+        "alert_sinks.webhook": Webhook,
         "views": FeatureView,
         "dimensions": Dimension,
         **{f"dimensions.source.{kind.name}": kind.words for kind in kinds().values()},

@@ -50,6 +50,9 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tidemill_changed_keys_total": ("Rows of gold whose values changed", ("view",)),
     "tidemill_merged_rows_total": ("Rows of gold, by what the MERGE did", ("view", "action")),
     "tidemill_wrong_keys_total": ("Keys that the daily check found wrong", ("view", "against")),
+    "tidemill_alerts_total": ("Alerts that fired or were resolved", ("view", "alert", "state")),
+    "tidemill_alerts_sent_total": ("Alerts that a sink took", ("sink",)),
+    "tidemill_alerts_refused_total": ("Alerts that a sink will never take", ("sink",)),
     "tidemill_query_failures_total": ("Queries that ended with an error", ("query",)),
 }
 GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -66,6 +69,7 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "The newest batch that refused records for a field: its type, or that it is gone",
         ("query", "view", "field", "fault", "expected"),
     ),
+    "tidemill_alert_sink_up": ("1 while the sink takes what it is sent", ("sink",)),
     "tidemill_query_active": ("1 while the query runs", ("query",)),
     "tidemill_input_rows_per_second": ("Rows that arrive, by Spark's progress", ("query",)),
     "tidemill_processed_rows_per_second": ("Rows that go through", ("query",)),

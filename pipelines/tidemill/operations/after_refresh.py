@@ -14,22 +14,23 @@ from collections.abc import Callable, Sequence
 
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
-from tidemill.pipeline.alerts.episodes import Episodes
-from tidemill.pipeline.gold import history_feed, kafka_sink
+from tidemill.pipeline.alerts.episodes import Changed, Episodes
+from tidemill.pipeline.gold import history_feed
 from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.sinks import gold_topic
 
 
 class AfterRefresh(Observer):
     """Brings what follows gold up to it: when a run starts, and as it tells of refreshes."""
 
-    def __init__(self, lake: Lake):
-        """Follow the gold tables of this lake's pipeline."""
+    def __init__(self, lake: Lake, on_alerts: Callable[[str, Changed], None] | None = None):
+        """Follow the gold tables of this lake's pipeline; `on_alerts` hears how alerts changed."""
         self._views = {view.name for view in lake.pipeline.views}
-        alerts = Episodes(lake)
+        alerts = Episodes(lake, on_alerts)
         self._followers: tuple[Callable[[], object], ...] = (
             alerts.look,
-            lambda: kafka_sink.send_all(lake),
+            lambda: gold_topic.send_all(lake),
             lambda: history_feed.feed_all(lake),
         )
 

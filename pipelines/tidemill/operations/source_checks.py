@@ -16,6 +16,7 @@ from tidemill.lake.session import ivy
 from tidemill.lake.session.local_machine import Check
 from tidemill.pipeline import connection, failures
 from tidemill.pipeline.connection import Opening
+from tidemill.pipeline.sinks import sink_checks
 from tidemill.sources import Source
 from tidemill.sources.kafka import KIND as KAFKA
 from tidemill.sources.registry import kind_of
@@ -74,12 +75,15 @@ def _checks_of_dimension(
 
 
 def _checks_of_sink(definition: PipelineDefinition) -> Iterator[Check]:
-    if definition.sink is None:
+    topics = sink_checks.topics_of(definition)
+    if topics:
+        yield _jars(KAFKA.name, ivy.missing(KAFKA.jars))
+    elif definition.alert_sinks is None:
         return
-    yield _jars(KAFKA.name, ivy.missing(KAFKA.jars))
     try:
-        connection.check_sink(definition)
-        yield Check("sink", True, "kafka: it answers", EXPECTED)
+        sink_checks.check_sinks(definition)
+        found = "kafka: it answers" if topics else "its secrets are set"
+        yield Check("sink", True, found, EXPECTED)
     except TidemillError as error:
         found = f"{error.where}: {error.message}" if error.where else error.message
         yield Check("sink", False, found, EXPECTED, error.expected or "")

@@ -31,6 +31,7 @@ from tidemill.lake.schema.verification import absent_of
 from tidemill.lake.session import ivy
 from tidemill.lake.session.session import makes_local, session
 from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.sinks import sink_checks
 from tidemill.sources import Source, registry
 from tidemill.sources.kafka import KIND as KAFKA
 from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
@@ -203,7 +204,10 @@ def _check_jars(definition: PipelineDefinition) -> None:
 def kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
     """Return the kinds of a pipeline's sources, its dimensions' and its sink's too, each once."""
     sources = [definition.source, *(dimension.source for dimension in definition.dimensions)]
-    kinds = [*map(registry.kind_of, sources), *([KAFKA] if definition.sink else [])]
+    kinds = [
+        *map(registry.kind_of, sources),
+        *([KAFKA] if sink_checks.topics_of(definition) else []),
+    ]
     return list({kind.name: kind for kind in kinds}.values())
 
 
@@ -215,21 +219,8 @@ def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bo
     source.check(once=once)
     for dimension in definition.dimensions:
         source_of_dimension(dimension, definition, opening).check(once=False)
-    check_sink(definition)
+    sink_checks.check_sinks(definition)
     return source
-
-
-def check_sink(definition: PipelineDefinition) -> None:
-    """Raise SourceError where no broker of the definition's sink answers, UsageError for a secret
-    that is not set; accept a definition without one."""
-    if definition.sink is None:
-        return
-    from tidemill.sources.kafka import reader_options
-    from tidemill.sources.kafka.source import check_reachable
-
-    words = definition.sink.kafka
-    reader_options.writing(words, words.topic)
-    check_reachable(words, "sink.kafka")
 
 
 def source_of(definition: PipelineDefinition, opening: Opening) -> Source:

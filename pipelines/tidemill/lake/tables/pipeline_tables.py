@@ -24,7 +24,7 @@ from tidemill.features import FeatureView
 from tidemill.lake.tables.dimension_tables import DimensionTables, dimension_tables
 from tidemill.lake.tables.record_tables import bronze_table, quarantine_table
 from tidemill.lake.tables.shared_tables import BATCHES, PROFILES, QUALITY
-from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
+from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
 from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
 
 ALLOWED = "tidemill.allowed"  # of events: the values that a field may have had from the beginning
@@ -190,6 +190,6 @@ def _alerts(pipeline: PipelineDefinition) -> Table:
         ),
         ("date",),
         ("at", "version", "served_at"),
-        LEDGER_RETENTION,
+        {**LEDGER_RETENTION, CHANGE_FEED: "true"},  # by which its sinks read what is new
         generational=False,
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 FORMAT = "1"
+CHANGE_FEED = "delta.enableChangeDataFeed"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
 
 

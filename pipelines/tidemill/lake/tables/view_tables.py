@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tidemill.features import FeatureView
 from tidemill.features.columns import Partial
 from tidemill.lake import provenance
-from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
+from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
 
 BATCH = Column("batch", "BIGINT", "the query's batch id: since when the row is known", False)
 # Parquet's writer takes it from here: what a reader of one minute cannot skip is a page.
@@ -124,7 +124,7 @@ def _gold(view: FeatureView) -> Table:
         ("updated_at",),
         {
             **LEDGER_RETENTION,
-            "delta.enableChangeDataFeed": "true",
+            CHANGE_FEED: "true",
             "delta.enableDeletionVectors": "false",
         },
         primary_key=tuple(view.keys),

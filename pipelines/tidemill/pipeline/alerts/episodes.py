@@ -16,7 +16,7 @@ ledger on carries the same transaction, so one of two wins, and an episode fires
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -42,6 +42,7 @@ from tidemill.pipeline.silver.frame_cache import cached
 log = logging.getLogger(__name__)
 
 _JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
+Changed = dict[tuple[str, str], int]  # how often, by alert and state
 FAR = 50  # versions without a change after which a ledger says that they were looked at
 
 
@@ -57,9 +58,13 @@ class Looked:
 
 @dataclass
 class Episodes:
-    """The alerts of a pipeline's views; remembers what it has looked at where nothing changed."""
+    """The alerts of a pipeline's views; remembers what it has looked at where nothing changed.
+
+    `told` hears of each look that found something: how often an alert of a view changed to a state.
+    """
 
     lake: Lake
+    told: Callable[[str, Changed], None] | None = None
     _seen: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> int:
@@ -88,12 +93,16 @@ class Episodes:
         version = whole.version if whole and told.version == NOTHING else since
         version = answers.version if answers else version
         with cached(_Looks(lake, view, rules, told, answers, whole).changes()) as rows:
-            count = rows.count()
+            grouped = rows.groupBy("alert", "state").count().collect()
+            changed: Changed = {(row[0], row[1]): row[2] for row in grouped}
+            count = sum(changed.values())
             if count or as_written != told.rules or version - told.version >= FAR:
                 _append(lake, view, rows, Looked(told.number + 1, version, as_written))
                 self._seen[view.name] = looked(lake, view).version  # another's, if that was first
             else:
                 self._seen[view.name] = version
+        if self.told:
+            self.told(view.name, changed)
         log.info("alerts of %s: %d changes up to version %d", view.name, count, version)
         return count
 

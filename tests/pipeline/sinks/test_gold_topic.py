@@ -21,7 +21,7 @@ from tidemill.config.settings import Place
 from tidemill.errors import LakeError, SourceError
 from tidemill.lake.commits import failpoints
 from tidemill.operations.source_checks import checks_of_source
-from tidemill.pipeline.gold import kafka_sink
+from tidemill.pipeline.sinks import gold_topic
 from tidemill.sources.kafka.words import KafkaSink
 from topics import TIMEOUT, declare
 
@@ -69,7 +69,7 @@ def test_a_topic_follows_gold(
     words = words_of(broker.address, broker.create("gold", partitions=2))
 
     def send() -> list[tuple[str, dict[str, Any]]]:
-        kafka_sink.send(lake.lake, lake.view, words)
+        gold_topic.send(lake.lake, lake.view, words)
         return messages(lake.spark, words)
 
     lake.feed([A1, B1])
@@ -103,15 +103,16 @@ def test_a_topic_follows_gold(
 def test_changes_that_gold_no_longer_has(lakes: Lakes, broker: Broker) -> None:
     lake, words = lakes.new(), words_of(broker.address, broker.create("lost"))
     lake.feed([A1])
-    kafka_sink.send(lake.lake, lake.view, words)
+    gold_topic.send(lake.lake, lake.view, words)
     lake.feed([A2])
     for feed in (lakes.folder).rglob("_change_data/*"):
         feed.unlink()
     with pytest.raises(LakeError, match="its changes cannot be read") as failed:
-        kafka_sink.send(lake.lake, lake.view, words)
+        gold_topic.send(lake.lake, lake.view, words)
     assert "sent.json" in str(failed.value.expected)
-    kafka_sink._file(lake.lake, lake.view).unlink()
-    kafka_sink.send(lake.lake, lake.view, words)
+    (mark,) = lakes.folder.rglob("sent.json")
+    mark.unlink()
+    gold_topic.send(lake.lake, lake.view, words)
     assert kept(messages(lake.spark, words)) == gold(lake)
 
 
@@ -168,7 +169,7 @@ def test_a_topic_that_the_brokers_do_not_have(lakes: Lakes, broker: Broker) -> N
     lake, words = lakes.new(), words_of(broker.address, "nowhere-at-all", timeout="2s")
     lake.feed([A1])
     with pytest.raises(SourceError, match="the brokers have no such topic") as failed:
-        kafka_sink.send(lake.lake, lake.view, words)
+        gold_topic.send(lake.lake, lake.view, words)
     assert failed.value.where == "sink.kafka"
 
 

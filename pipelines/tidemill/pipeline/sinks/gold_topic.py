@@ -9,22 +9,19 @@ versions. Of a key a reader keeps the message with the highest version, and has 
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.errors import LakeError, SetupError, SourceError, TidemillError
+from tidemill.errors import SetupError, SourceError, TidemillError
 from tidemill.features import FeatureView
-from tidemill.lake import catalog
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.relations import Relation
 from tidemill.pipeline.failures import explained, sentence
+from tidemill.pipeline.gold.served_versions import NOTHING
+from tidemill.pipeline.sinks.sent_version import Mark, SentVersion
 from tidemill.sources.kafka import reader_options
 from tidemill.sources.kafka.words import KafkaSink
 
@@ -37,32 +34,6 @@ _JSON = {
 }
 
 
-@dataclass(frozen=True)
-class Sent:
-    """The file that says up to which version of gold a view's topic was sent."""
-
-    path: Path
-    generation: str
-    topic: str
-
-    def version(self) -> int | None:
-        """Return the version; None where another lake's rows, or another topic, were sent."""
-        try:
-            said = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        mine = (said["generation"], said["topic"]) == (self.generation, self.topic)
-        return int(said["version"]) if mine else None
-
-    def write(self, version: int) -> None:
-        """Write the version down, whole or not at all."""
-        said = {"generation": self.generation, "topic": self.topic, "version": version}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(".new")
-        beside.write_text(json.dumps(said), encoding="utf-8")
-        os.replace(beside, self.path)
-
-
 def send_all(lake: Lake) -> None:
     """Send what is new in each view's gold; nothing without a `sink`."""
     if lake.pipeline.sink is not None:
@@ -73,20 +44,21 @@ def send_all(lake: Lake) -> None:
 def send(lake: Lake, view: FeatureView, words: KafkaSink) -> None:
     """Send what gold's versions since the one sent last have changed, or every row."""
     table, topic = lake.tables.of(view).gold.name, words.topic_of(view.name)
-    sent = Sent(_file(lake, view), lake.generation, topic)
-    before, newest = sent.version(), lake.commits(table, 1)[0].version
+    sent = SentVersion.of_sink(lake, view.name, lake.generation, topic)
+    mark, newest = sent.mark(), lake.commits(table, 1)[0].version
+    before = mark.version if mark else NOTHING
     if before == newest:
         return
     # A table that is made again counts its versions from the beginning.
-    is_first = before is None or before > newest
-    rows = _whole(lake, table, newest) if is_first else _changed(lake, table, before or 0, newest)
+    is_first = before == NOTHING or before > newest
+    rows = _whole(lake, table, newest) if is_first else _changed(lake, sent, table, before, newest)
     options = reader_options.writing(words, topic)
     try:
         messages(rows, view).write.format("kafka").options(**options).save()
     except Exception as error:  # py4j's too
-        raise _told(error, table, sent.path) from error
+        raise _told(error, table, sent) from error
     reach("sink.sent")
-    sent.write(newest)
+    sent.write(Mark(newest))
     log.info("sink %s: version %d of %s", topic, newest, table)
 
 
@@ -119,24 +91,14 @@ def _whole(lake: Lake, table: str, version: int) -> DataFrame:
     )
 
 
-def _changed(lake: Lake, table: str, before: int, newest: int) -> DataFrame:
-    rows = Relation(table, changes=(before + 1, newest)).frame(lake.spark)
+def _changed(lake: Lake, sent: SentVersion, table: str, before: int, newest: int) -> DataFrame:
+    rows = sent.changes(lake, table, before, newest)
     return rows.where("_change_type <> 'update_preimage'")
 
 
-def _file(lake: Lake, view: FeatureView) -> Path:
-    folder = f"{lake.pipeline.pipeline}_sink_{view.name}"
-    return catalog.checkpoint_root(lake.place) / folder / "sent.json"
-
-
-def _told(error: Exception, table: str, sent: Path) -> TidemillError:
+def _told(error: Exception, table: str, sent: SentVersion) -> TidemillError:
     """Return our own error: of the brokers, or of versions that gold no longer has."""
     known = explained(error, "the sink")
     if isinstance(known, SourceError | SetupError):
         return type(known)(known.message, where=WHERE, expected=known.expected)
-    return LakeError(
-        f"its changes cannot be read: {sentence(error)}",
-        where=table,
-        expected=f"the versions since the one in {sent}; without that file the next run sends "
-        "every row",
-    )
+    return sent.lost(table, sentence(error))

@@ -1,0 +1,1 @@
+"""What leaves for elsewhere: gold's changes and alerts, to Kafka topics and webhooks."""
