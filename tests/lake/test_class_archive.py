@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tidemill.lake.session import class_archive, session
+from tidemill.lake.session import class_archive, ivy, session
+from tidemill.lake.session.local_machine import spark_jars
+from tidemill.sources import kafka
 
 WRITES = f"import os, pathlib; pathlib.Path(os.environ[{class_archive.MAKING!r}]).write_text('a')"
 # A process that outlives its parent, as the JVM does, and writes as it ends.
@@ -70,3 +74,16 @@ def test_a_process_that_makes_it_writes_it(archive: Path, monkeypatch: pytest.Mo
 def test_this_machine_has_one_place_for_it() -> None:
     place = session.class_archive()
     assert place is not None and place.suffix == ".jsa"
+
+
+def test_jars_of_a_source_stand_behind_all_that_it_was_made_of(spark: SparkSession) -> None:
+    """An archive fits a class path that begins as its own does; the launcher's word for the rest is
+    taken back."""
+    jvm: Any = spark._jvm
+    there = jvm.java.lang.System.getProperty("java.class.path").split(":")
+    named = [Path(name).name for name in there]
+    sources = [path.name for path in ivy.class_path(kafka.JARS)]
+    places = [named.index(name) for name in sources]
+    assert named[-len(places) :] == sources
+    assert min(places) > max(named.index(path.name) for path in spark_jars().glob("*.jar"))
+    assert "SPARK_DIST_CLASSPATH" not in os.environ

@@ -29,6 +29,7 @@ _LOCAL_FILES = {
     ),
 }
 _CLASS_PATH = "spark.driver.extraClassPath"
+_LAST = "SPARK_DIST_CLASSPATH"  # whose jars Spark's launcher puts behind its own
 _FLAGS = "spark.driver.defaultJavaOptions"
 
 
@@ -43,8 +44,9 @@ def start(conf: Mapping[str, str], log: Path | None) -> SparkSession:
     for name, value in {**conf, **_with_jars(conf, packages, known, remote=remote)}.items():
         if value:
             builder = builder.config(name, value)
+    behind = "" if known is None or remote else conf.get(_CLASS_PATH, "")
     try:
-        with _output_to(log):
+        with _output_to(log), _behind_spark(behind):
             spark: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise _start_error(log, error, conf) from error
@@ -84,13 +86,28 @@ def _with_jars(
         named = [name for name in conf.get("spark.jars", "").split(",") if name]
         return {"spark.jars.packages": "", "spark.jars": ",".join([*named, *map(str, known)])}
     flags, ours = conf.get(_FLAGS, ""), jars.beyond_spark(known)
-    more = [name for name in conf.get(_CLASS_PATH, "").split(":") if name]
     return {
         **_LOCAL_FILES,
         "spark.jars.packages": "",
-        _CLASS_PATH: ":".join([*map(str, ours), *more]),
+        _CLASS_PATH: ":".join(map(str, ours)),
         _FLAGS: f"{flags} {class_archive.options(ours, flags)}".strip(),
     }
+
+
+@contextlib.contextmanager
+def _behind_spark(class_path: str) -> Iterator[None]:
+    """Have jars stand behind Spark's own on the class path of the JVM that is launched: an archive
+    fits one that begins as its own does."""
+    before = os.environ.get(_LAST)
+    if class_path:
+        os.environ[_LAST] = ":".join(filter(None, [before, class_path]))
+    try:
+        yield
+    finally:
+        if class_path and before is None:
+            del os.environ[_LAST]
+        elif class_path:
+            os.environ[_LAST] = str(before)
 
 
 def class_archive_of(conf: Mapping[str, str]) -> Path | None:
