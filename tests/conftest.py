@@ -39,8 +39,6 @@ def spark() -> Iterator[SparkSession]:
         shuffle_partitions=1,
         extra={
             **INTERPRETED,
-            # Few of a test's statements run often enough to be worth the second compiler.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.extraClassPath": ":".join(map(str, ivy.class_path(kafka.JARS))),
         },
