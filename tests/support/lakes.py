@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -152,17 +152,32 @@ class Lakes:
         self, *batches: Sequence[Event], clock: Clock | None = None, **words: object
     ) -> TestLake:
         """A new lake that had these batches: a copy of one that is made once for all tests."""
-        name = xxh64(repr((batches, clock, words)).encode()).hexdigest()
-        begun = self.template.with_name(name)
-        if not begun.exists():
-            first = self._new(self.folder / f"first-{name}", clock, words)
+
+        def feed(lake: TestLake) -> None:
             for events in batches:
-                first.feed(events)
-            shutil.copytree(self.folder / f"first-{name}", begun)
+                lake.feed(events)
+
+        name = xxh64(repr((batches, clock, words)).encode()).hexdigest()
+        return self.begun(name, feed, clock, **words)
+
+    def begun(
+        self,
+        name: str,
+        begin: Callable[[TestLake], None],
+        clock: Clock | None = None,
+        **words: object,
+    ) -> TestLake:
+        """A copy of a lake that had this beginning, which is made once for all tests."""
+        kept, batch = (self.template.with_name(f"{name}{end}") for end in ("", ".batch"))
+        if not kept.exists():
+            first = self._new(self.folder / f"first-{name}", clock, words)
+            begin(first)
+            batch.write_text(str(first.batch))
+            shutil.copytree(self.folder / f"first-{name}", kept)
         root = self._root()
-        shutil.copytree(begun, root)
+        shutil.copytree(kept, root)
         lake = self.open(root, clock, **words)
-        lake.batch = len(batches) - 1
+        lake.batch = int(batch.read_text())
         return lake
 
     def _new(self, root: Path, clock: Clock | None, words: dict[str, object]) -> TestLake:

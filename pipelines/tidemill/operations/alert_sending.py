@@ -119,15 +119,24 @@ def tries_after(every: float) -> Iterator[float]:
 
 
 def _send(delivery: AlertDelivery, told: Told, is_over: Callable[[], bool]) -> None:
+    """Send until nothing is new, or it is over."""
     try:
-        for delivered in delivery.deliver():
-            told.sent(delivery.sink, delivered)
-            if is_over():
-                break
+        while _has_sent(delivery, told, is_over) and not is_over():
+            pass
     except Exception:
         told.works(delivery.sink, False)
         raise
     told.works(delivery.sink, True)
+
+
+def _has_sent(delivery: AlertDelivery, told: Told, is_over: Callable[[], bool]) -> bool:
+    has_sent = False
+    for delivered in delivery.deliver():
+        told.sent(delivery.sink, delivered)
+        has_sent = True
+        if is_over():
+            break
+    return has_sent
 
 
 def _delivery_apart(lake: Lake, place: int) -> AlertDelivery:

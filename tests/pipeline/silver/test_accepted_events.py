@@ -61,10 +61,11 @@ def compared(lake: TestLake, version: int | None = None) -> tuple[int, int]:
 
 @pytest.fixture
 def lake(lakes: Lakes) -> TestLake:
-    made = lakes.new()
-    step(made, view_at("20T10:30", "old"), view_at("09:00", "p"), view_at("09:01", "q"))
-    step(made, view_at("10:00", "p"))
-    return made
+    def begin(made: TestLake) -> None:
+        step(made, view_at("20T10:30", "old"), view_at("09:00", "p"), view_at("09:01", "q"))
+        step(made, view_at("10:00", "p"))
+
+    return lakes.begun("accepted-events", begin)
 
 
 def test_what_the_buckets_lost_is_different_from_the_events(lake: TestLake) -> None:

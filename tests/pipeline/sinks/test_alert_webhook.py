@@ -143,15 +143,21 @@ def test_killed_behind_a_message_it_comes_again_with_the_same_id(
     assert len(set(ids)) == 5
 
 
-def test_a_new_sink_that_fails_begins_again(alerting: Alerting) -> None:
-    """What goes on may be something else by then."""
+def test_a_new_sink_goes_on_with_what_it_began_with(alerting: Alerting) -> None:
+    """Also when that is over by now, which it is told next."""
     alerting.feed(view("a", "10:00"), view("b", "10:30"))
     alerting.receiver.answers = [204, 500]
     with pytest.raises(NotNow):
         alerting.deliver()
-    alerting.feed(view("c", "11:10"))
-    alerting.deliver()
-    assert [key for _, _, key in alerting.taken] == ["a", "b", "c"]
+    alerting.feed(view("c", "11:31"))
+    assert [sum(one.sent for one in alerting.deliver()) for _ in range(3)] == [1, 3, 0]
+    assert alerting.taken == [
+        ("alert.fired", "SEEN", "a"),
+        ("alert.fired", "SEEN", "b"),
+        ("alert.resolved", "SEEN", "a"),
+        ("alert.resolved", "SEEN", "b"),
+        ("alert.fired", "SEEN", "c"),
+    ]
 
 
 def test_another_address_begins_with_what_goes_on(alerting: Alerting) -> None:

@@ -35,7 +35,11 @@ class WebhookDelivery:
     lake: Lake
     words: Webhook
     sink = "webhook"
-    every = 1.0
+
+    @property
+    def every(self) -> float:
+        """A second in a folder, whose log is a look at a file; elsewhere it is a query."""
+        return 1.0 if self.lake.place.folder else 10.0
 
     def deliver(self) -> Iterator[Delivered]:
         """Post what is new; NotNow where the address does not take it."""

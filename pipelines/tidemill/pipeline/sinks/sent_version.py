@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -21,10 +21,14 @@ from tidemill.pipeline.failures import sentence
 
 @dataclass(frozen=True)
 class Mark:
-    """The version of a table up to which a sink has sent, and how many rows of the next one."""
+    """How far a sink has come: all of a table's versions up to one, and so many rows behind it.
+
+    One that `begins` sends what the table held at that version, and has sent so many rows of it.
+    """
 
     version: int
     rows: int = 0
+    begins: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,16 +75,13 @@ class SentVersion:
         except FileNotFoundError:
             return None
         mine = (said["generation"], said["topic"]) == (self.generation, self.target)
-        return Mark(int(said["version"]), int(said.get("rows", 0))) if mine else None
+        if not mine:
+            return None
+        return Mark(int(said["version"]), said.get("rows", 0), said.get("begins", False))
 
     def write(self, mark: Mark) -> None:
         """Write down how far it has come, whole or not at all."""
-        said = {
-            "generation": self.generation,
-            "topic": self.target,
-            "version": mark.version,
-            "rows": mark.rows,
-        }
+        said = {"generation": self.generation, "topic": self.target, **asdict(mark)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_suffix(".new")
         beside.write_text(json.dumps(said), encoding="utf-8")

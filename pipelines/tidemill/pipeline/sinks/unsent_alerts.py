@@ -8,7 +8,7 @@ sent waits there, whatever ends the process, and takes no memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -27,18 +27,16 @@ VERSION = "_commit_version"
 @dataclass(frozen=True)
 class UnsentAlerts:
     """Messages as `alert_messages` has them, but for those sent before: they begin behind the mark
-    `after`, None for a sink that is new, and with all of them sent it has come `until` there."""
+    `after`, and with all of them sent the sink has come `until` there."""
 
     messages: DataFrame
-    after: Mark | None
+    after: Mark
     until: Mark
     sent: SentVersion
 
     def mark(self, messages: int) -> None:
-        """Write down that so many of the messages are sent. Of a sink that is new do nothing: it
-        begins anew, as what goes on may be other alerts by then."""
-        if self.after:
-            self.sent.write(Mark(self.after.version, self.after.rows + messages))
+        """Write down that so many of the messages are sent."""
+        self.sent.write(replace(self.after, rows=self.after.rows + messages))
 
     def mark_all(self) -> None:
         """Write down that all of them are sent."""
@@ -53,25 +51,25 @@ def unsent(lake: Lake, sink: str, target: str) -> UnsentAlerts | None:
         return None
     # By Delta's id: a rebuild does not make this table again.
     sent = SentVersion.of_sink(lake, f"alerts-{sink}", lake.detail(table).id, target)
-    mark, newest = sent.mark(), lake.commits(table, 1)[0].version
+    newest = lake.commits(table, 1)[0].version
+    mark = sent.mark() or Mark(newest, begins=True)
     if mark == Mark(newest):
         return None
-    if mark is None:
-        rows = _going_on(lake, table, newest)
+    if mark.begins:
+        rows, until = _going_on(lake, table, mark.version), Mark(mark.version)
     else:
-        rows = sent.changes(lake, table, mark.version, newest)
+        rows, until = sent.changes(lake, table, mark.version, newest), Mark(newest)
     pipeline = lake.pipeline.pipeline
     text = statement("alert_messages", lake.pipeline.events, source=f"{pipeline}_{sink}")
     messages = ask(lake.spark, text, {"pipeline": pipeline}, {f"{pipeline}_{sink}_unsent": rows})
-    left = messages.offset(mark.rows if mark else 0)
-    return UnsentAlerts(left, mark, Mark(newest), sent)
+    return UnsentAlerts(messages.offset(mark.rows), mark, until, sent)
 
 
-def _going_on(lake: Lake, table: str, newest: int) -> DataFrame:
-    """Return the rows of alerts that have fired and were not resolved."""
+def _going_on(lake: Lake, table: str, version: int) -> DataFrame:
+    """Return the rows of alerts that had fired and were not resolved."""
     if lake.metadata(table).properties.get(CHANGE_FEED) != "true":  # it was made before it had one
         tell(lake.spark, table, {CHANGE_FEED: "true"})
-    rows = Relation(table, newest).frame(lake.spark)
+    rows = Relation(table, version).frame(lake.spark)
     resolved = rows.where("state = 'resolved'").select("episode")
     fired = rows.where("state = 'fired'").join(resolved, "episode", "anti")
-    return fired.withColumn(VERSION, F.lit(newest))
+    return fired.withColumn(VERSION, F.lit(version))
