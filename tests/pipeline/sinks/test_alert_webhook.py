@@ -182,16 +182,22 @@ def test_an_alerts_table_of_before_gets_a_change_feed(alerting: Alerting) -> Non
 
 
 def test_changes_that_the_table_no_longer_has(alerting: Alerting) -> None:
+    """Its log was cut off behind a checkpoint, as Delta does with time."""
     alerting.feed(view("a", "10:00"))
+    often = "ALTER TABLE engagement_alerts SET TBLPROPERTIES ('delta.checkpointInterval' = '1')"
+    alerting.lake.spark.sql(often)
     alerting.deliver()
     alerting.feed(view("b", "10:01"))
     log = alerting.root / "engagement_alerts" / "_delta_log"
     newest = alerting.lake.lake.commits("engagement_alerts", 1)[0].version
     alerting.feed(view("c", "10:02"))
-    (log / f"{newest:020}.json").unlink()
+    assert (log / "_last_checkpoint").exists()
+    for version in range(newest + 1):
+        (log / f"{version:020}.json").unlink()
     with pytest.raises(LakeError, match="engagement_alerts: its changes cannot be read") as failed:
         alerting.deliver()
     assert "sent.json" in str(failed.value.expected)
+    assert alerting.taken == [("alert.fired", "SEEN", "a")]
 
 
 def test_secrets_are_named_and_must_be_set(
