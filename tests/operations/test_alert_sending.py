@@ -21,7 +21,7 @@ from tidemill.config.settings import Clock
 from tidemill.monitoring.alert_metrics import AlertMetrics
 from tidemill.monitoring.prometheus import Exporter
 from tidemill.operations import alert_sending
-from tidemill.operations.alert_sending import Sender, tries_after
+from tidemill.operations.alert_sending import Sender, waits_between_tries
 from tidemill.pipeline.sinks import webhook
 from tidemill.pipeline.sinks.delivery import Delivered, NotNow
 
@@ -56,7 +56,7 @@ def value(exporter: Exporter, name: str, **labels: str) -> float | None:
 
 
 def test_a_sender_goes_on_after_any_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alert_sending, "tries_after", lambda _: itertools.repeat(0.01))
+    monkeypatch.setattr(alert_sending, "waits_between_tries", lambda: itertools.repeat(0.01))
     not_now = NotNow("HTTP 503", where="alert_sinks.webhook", expected=None)
     sink = Fake(Delivered(2), not_now, ValueError("what?"), Delivered(sent=1, refused=1))
     exporter = Exporter("p", Clock())
@@ -88,7 +88,7 @@ def test_a_sender_waits_as_long_as_it_is_asked_to() -> None:
 
 
 def test_tries_come_later_and_later() -> None:
-    waits = list(itertools.islice(tries_after(1.0), 12))
+    waits = list(itertools.islice(waits_between_tries(), 12))
     for place, wait in enumerate(waits):
         most = min(2.0**place, 300)
         assert 0.75 * most <= wait <= most

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -10,15 +9,13 @@ from pydantic import AfterValidator
 
 from tidemill.config.yaml_loader import Declared
 from tidemill.features.types import Duration
-from tidemill.sources.kafka.secrets import Secret
+from tidemill.sources.kafka.secrets import Secret, is_reference
 from tidemill.sources.kafka.words import KafkaSink
-
-_REFERENCE = re.compile(r"\$\{env:\w+\}")
 
 
 def _address(text: str) -> str:
     """Accept a web address, or the name of the variable that holds one."""
-    if _REFERENCE.fullmatch(text):
+    if is_reference(text):
         return text
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:

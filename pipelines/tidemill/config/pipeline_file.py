@@ -228,6 +228,16 @@ class PipelineDefinition(Declared):
         return [rule for rule in self.alerts if rule.view == view.name]
 
     @property
+    def topics(self) -> dict[str, KafkaSink]:
+        """The topics that are sent to, by the words that declare them."""
+        alerts = self.alert_sinks
+        found = {
+            "sink.kafka": self.sink and self.sink.kafka,
+            "alert_sinks.kafka": alerts and alerts.kafka,
+        }
+        return {where: words for where, words in found.items() if words}
+
+    @property
     def kept(self) -> timedelta:
         """How old an event may be when it arrives, and how long its buckets are kept."""
         return duration(self.history)

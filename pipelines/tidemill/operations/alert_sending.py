@@ -97,22 +97,22 @@ class Sender(threading.Thread):
 
     def run(self) -> None:
         """Send what is new, wait, and again; longer and longer where the sink does not take it."""
-        delivery, waits = None, tries_after(1.0)
+        delivery, waits = None, waits_between_tries()
         while not self.stopping.is_set():
             try:
                 delivery = delivery or self._delivery()
                 _send(delivery, self._told, self.stopping.is_set)
-                wait, waits = delivery.every, tries_after(delivery.every)
+                wait, waits = delivery.every, waits_between_tries()
             except Exception as error:  # no sink ends a run
                 wait = max(next(waits), error.wait if isinstance(error, NotNow) else 0.0)
                 log.warning("%s; again in %.0f s", error, wait)
             self.stopping.wait(wait)
 
 
-def tries_after(every: float) -> Iterator[float]:
+def waits_between_tries() -> Iterator[float]:
     """Yield the seconds to wait after one failure after another: doubled each time, and up to a
     quarter less, so that many pipelines do not come back at once."""
-    wait = max(every, 1.0)
+    wait = 1.0
     while True:
         yield wait * random.uniform(0.75, 1.0)
         wait = min(2 * wait, LONGEST)

@@ -75,14 +75,13 @@ def _checks_of_dimension(
 
 
 def _checks_of_sink(definition: PipelineDefinition) -> Iterator[Check]:
-    topics = sink_checks.topics_of(definition)
-    if topics:
+    if definition.topics:
         yield _jars(KAFKA.name, ivy.missing(KAFKA.jars))
     elif definition.alert_sinks is None:
         return
     try:
         sink_checks.check_sinks(definition)
-        found = "kafka: it answers" if topics else "its secrets are set"
+        found = "kafka: it answers" if definition.topics else "its secrets are set"
         yield Check("sink", True, found, EXPECTED)
     except TidemillError as error:
         found = f"{error.where}: {error.message}" if error.where else error.message

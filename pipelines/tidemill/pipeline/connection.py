@@ -31,7 +31,6 @@ from tidemill.lake.schema.verification import absent_of
 from tidemill.lake.session import ivy
 from tidemill.lake.session.session import makes_local, session
 from tidemill.pipeline.queries import Pipeline
-from tidemill.pipeline.sinks import sink_checks
 from tidemill.sources import Source, registry
 from tidemill.sources.kafka import KIND as KAFKA
 from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
@@ -204,10 +203,7 @@ def _check_jars(definition: PipelineDefinition) -> None:
 def kinds_of(definition: PipelineDefinition) -> list[SourceKind]:
     """Return the kinds of a pipeline's sources, its dimensions' and its sink's too, each once."""
     sources = [definition.source, *(dimension.source for dimension in definition.dimensions)]
-    kinds = [
-        *map(registry.kind_of, sources),
-        *([KAFKA] if sink_checks.topics_of(definition) else []),
-    ]
+    kinds = [*map(registry.kind_of, sources), *([KAFKA] if definition.topics else [])]
     return list({kind.name: kind for kind in kinds}.values())
 
 
@@ -219,7 +215,11 @@ def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bo
     source.check(once=once)
     for dimension in definition.dimensions:
         source_of_dimension(dimension, definition, opening).check(once=False)
-    sink_checks.check_sinks(definition)
+    if definition.topics or definition.alert_sinks:
+        # Not at the top: what sends is not needed by a command that only reads.
+        from tidemill.pipeline.sinks import sink_checks
+
+        sink_checks.check_sinks(definition)
     return source
 
 

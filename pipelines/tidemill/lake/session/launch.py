@@ -98,16 +98,18 @@ def _with_jars(
 def _behind_spark(class_path: str) -> Iterator[None]:
     """Have jars stand behind Spark's own on the class path of the JVM that is launched: an archive
     fits one that begins as its own does."""
+    if not class_path:
+        yield
+        return
     before = os.environ.get(_LAST)
-    if class_path:
-        os.environ[_LAST] = ":".join(filter(None, [before, class_path]))
+    os.environ[_LAST] = f"{before}:{class_path}" if before else class_path
     try:
         yield
     finally:
-        if class_path and before is None:
+        if before is None:
             del os.environ[_LAST]
-        elif class_path:
-            os.environ[_LAST] = str(before)
+        else:
+            os.environ[_LAST] = before
 
 
 def class_archive_of(conf: Mapping[str, str]) -> Path | None:

@@ -60,7 +60,7 @@ class Looked:
 class Episodes:
     """The alerts of a pipeline's views; remembers what it has looked at where nothing changed.
 
-    `told` hears of each look that found something: how often an alert of a view changed to a state.
+    `told` hears of each look at a view how often an alert changed to a state.
     """
 
     lake: Lake

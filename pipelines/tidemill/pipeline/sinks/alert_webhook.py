@@ -22,7 +22,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.pipeline.sinks import unsent_alerts, webhook
 from tidemill.pipeline.sinks.delivery import Delivered, NotNow
-from tidemill.sources.kafka.secrets import resolved
+from tidemill.sources.kafka.secrets import is_reference, resolved
 
 log = logging.getLogger(__name__)
 WHERE = "alert_sinks.webhook"
@@ -71,7 +71,7 @@ def check(words: Webhook) -> None:
 
 
 def _url(words: Webhook) -> str:
-    return resolved(words.url, f"{WHERE}.url") if words.url.startswith("${") else words.url
+    return resolved(words.url, f"{WHERE}.url") if is_reference(words.url) else words.url
 
 
 def _key(words: Webhook) -> bytes | None:

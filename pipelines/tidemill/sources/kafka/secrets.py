@@ -13,14 +13,19 @@ from tidemill.errors import UsageError
 _REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def _is_reference(text: str) -> str:
+def is_reference(text: str) -> bool:
+    """Return whether a text names a variable, and is no secret itself."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
+def _named(text: str) -> str:
     """Refuse a secret that stands in the file itself; the message does not repeat it."""
-    if not _REFERENCE.fullmatch(text):
+    if not is_reference(text):
         raise ValueError("a secret does not stand in a pipeline's file: write ${env:NAME}")
     return text
 
 
-Secret = Annotated[str, AfterValidator(_is_reference), Field(pattern=r"^\$\{env:\w+\}$")]
+Secret = Annotated[str, AfterValidator(_named), Field(pattern=r"^\$\{env:\w+\}$")]
 """`${env:NAME}`: what the environment variable NAME holds when the pipeline runs."""
 
 
