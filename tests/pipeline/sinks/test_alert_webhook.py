@@ -200,6 +200,17 @@ def test_changes_that_the_table_no_longer_has(alerting: Alerting) -> None:
     assert alerting.taken == [("alert.fired", "SEEN", "a")]
 
 
+def test_alerts_whose_files_are_gone(alerting: Alerting) -> None:
+    alerting.feed(view("a", "10:00"))
+    alerting.deliver()
+    alerting.feed(view("b", "10:01"))
+    for file in (alerting.root / "engagement_alerts").rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(LakeError, match="engagement_alerts: its changes cannot be read") as failed:
+        alerting.deliver()
+    assert "sent.json" in str(failed.value.expected)
+
+
 def test_secrets_are_named_and_must_be_set(
     alerting: Alerting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

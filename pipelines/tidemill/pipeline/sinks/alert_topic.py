@@ -41,7 +41,10 @@ class TopicDelivery:
             return
         options = reader_options.writing(self.words, self.words.topic)
         with cached(new.messages) as messages:
-            number = messages.count()
+            try:
+                number = messages.count()
+            except Exception as error:  # py4j's too
+                raise new.lost(error) from error
             in_order = messages.repartition("key").sortWithinPartitions(VERSION, "version")
             try:
                 in_order.select("key", "value").write.format("kafka").options(**options).save()

@@ -50,7 +50,7 @@ class WebhookDelivery:
         if new is None:
             return
         timeout = duration(self.words.timeout).total_seconds()
-        for place, row in enumerate(new.messages.toLocalIterator(), 1):
+        for place, row in enumerate(new.rows(), 1):
             message_id = f"{row['episode']}-{row['state']}"
             reply = webhook.post(url, key, message_id, body(row), timeout)
             if reply.later:

@@ -8,17 +8,20 @@ sent waits there, whatever ends the process, and takes no memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from tidemill.errors import LakeError
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.relations import Relation
 from tidemill.lake.schema.table_properties import tell
 from tidemill.lake.statements import statement
 from tidemill.lake.tables.table import CHANGE_FEED
+from tidemill.pipeline.failures import sentence
 from tidemill.pipeline.sinks.sent_version import Mark, SentVersion
 
 VERSION = "_commit_version"
@@ -33,6 +36,18 @@ class UnsentAlerts:
     after: Mark
     until: Mark
     sent: SentVersion
+    table: str
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the messages one by one; LakeError where a file that holds some is gone."""
+        try:
+            yield from self.messages.toLocalIterator()
+        except Exception as error:  # py4j's too
+            raise self.lost(error) from error
+
+    def lost(self, error: Exception) -> LakeError:
+        """Return the error for messages that cannot be read, with the way out."""
+        return self.sent.lost(self.table, sentence(error))
 
     def mark(self, messages: int) -> None:
         """Write down that so many of the messages are sent."""
@@ -45,7 +60,7 @@ class UnsentAlerts:
 
 def unsent(lake: Lake, sink: str, target: str) -> UnsentAlerts | None:
     """Return what the sink has not sent to this target; None where that is nothing. LakeError where
-    the table's versions are gone that far back."""
+    the table's versions, or later its files, are gone that far back."""
     table = lake.tables.alerts.name
     if not lake.has(table):
         return None
@@ -62,7 +77,7 @@ def unsent(lake: Lake, sink: str, target: str) -> UnsentAlerts | None:
     pipeline = lake.pipeline.pipeline
     text = statement("alert_messages", lake.pipeline.events, source=f"{pipeline}_{sink}")
     messages = ask(lake.spark, text, {"pipeline": pipeline}, {f"{pipeline}_{sink}_unsent": rows})
-    return UnsentAlerts(messages.offset(mark.rows), mark, until, sent)
+    return UnsentAlerts(messages.offset(mark.rows), mark, until, sent, table)
 
 
 def _going_on(lake: Lake, table: str, version: int) -> DataFrame:
