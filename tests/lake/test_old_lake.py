@@ -38,7 +38,9 @@ NEW: list[Event] = [
 @pytest.fixture
 def old(tmp_path: Path) -> Small:
     with tarfile.open(KEPT) as archive:
-        archive.extractall(tmp_path, filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.10.12, 3.11.4 and later have it
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(tmp_path)
     root, files = tmp_path / "lake", tmp_path / "input"
     for path in (root / "_checkpoints" / "engagement_land").rglob("*"):
         if path.is_file() and not path.name.endswith(".crc"):
