@@ -13,6 +13,7 @@ import command_line
 import groups
 import hostile as hostility
 import on_connect
+import quick_spark
 from brokers import Broker
 from children import Children
 from lakes import Event, Lakes, at
@@ -39,6 +40,7 @@ def spark() -> Iterator[SparkSession]:
         shuffle_partitions=1,
         extra={
             **INTERPRETED,
+            quick_spark.JAVA_OPTIONS: quick_spark.JVM,
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.extraClassPath": ":".join(map(str, ivy.class_path(kafka.JARS))),
         },

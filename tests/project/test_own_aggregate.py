@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from children import QUICK_SPARK
+import quick_spark
 from lakes import at
 from runs import write_file
 from tidemill.config.settings import iso
@@ -131,9 +131,8 @@ def test_the_pages_example_is_an_aggregate_like_the_shipped_ones(
         for time, value in each
     ]
     write_file(tmp_path / "input", "1.jsonl", records, age=60)
-    (tmp_path / "spark-defaults.conf").write_text(QUICK_SPARK)
     words = (pipeline, tmp_path / "input", tmp_path / "lake")
-    ran = python(folder, "-c", RUN, *words, SPARK_CONF_DIR=tmp_path)
+    ran = python(folder, "-c", RUN, *words, **quick_spark.environment(tmp_path))
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout.strip().splitlines()[-1])
     assert answer["rows"] == [["attic", 0.0, -1.0], ["hall", 3.0, 1.25]]

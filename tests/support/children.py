@@ -10,20 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import quick_spark
 from lakes import NOW
 from tidemill.config.settings import iso
 
 PATIENCE = 120.0
-JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
-QUICK_SPARK = f"""
-spark.driver.extraJavaOptions   {JVM}
-spark.sql.adaptive.enabled      false
-spark.sql.codegen.wholeStage    false
-spark.sql.codegen.factoryMode   NO_CODEGEN
-spark.sql.autoBroadcastJoinThreshold  -1
-spark.sql.shuffle.partitions    1
-spark.databricks.delta.snapshotPartitions  1
-"""
 
 
 @dataclass(frozen=True)
@@ -62,11 +53,10 @@ class Children:
         """Start this Python, in a process group of its own."""
         self.started += 1
         out, err = (self.folder / f"child{self.started}.{end}" for end in ("out", "err"))
-        (self.folder / "spark-defaults.conf").write_text(QUICK_SPARK)
         surroundings = {
             **os.environ,
             "TIDEMILL_NOW": iso(NOW),
-            "SPARK_CONF_DIR": str(self.folder),
+            **quick_spark.environment(self.folder),
             **environment,
         }
         with out.open("wb") as stdout, err.open("wb") as stderr:
