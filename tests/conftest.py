@@ -26,21 +26,34 @@ from tidemill.lake.session.session import INTERPRETED, local_session
 from tidemill.sources import kafka
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests around the main job; on Spark Connect, skip what cannot run there."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", help="one part of the tests, such as the second of four: 2/4")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Mark the tests around the main job; on Spark Connect, skip what cannot run there. Of those
+    that are chosen (`-m`, `-k`), keep one part where that is asked for."""
     groups.mark(items)
     on_connect.skip(items)
+    yield
+    if words := config.getoption("--part"):
+        items[:], others = groups.part(items, words)
+        config.hook.pytest_deselected(items=others)
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The run's only session, set for many small queries: planning costs more than running."""
+    is_long = len(request.session.items) > quick_spark.LONG_RUN
     session = local_session(
         driver_memory="3g",
         shuffle_partitions=1,
         extra={
             **INTERPRETED,
-            quick_spark.JAVA_OPTIONS: quick_spark.JVM,
+            **({} if is_long else quick_spark.FIRST_COMPILER),
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.extraClassPath": ":".join(map(str, ivy.class_path(kafka.JARS))),
         },

@@ -4,12 +4,14 @@
 minutes (killed processes, thirty days in any order, random schedules, lost tables and checkpoints)
 lies in `long`, where the folders stand again, and is `make test-long`. The folders around the main
 job (other aggregates, dimensions, Kafka, Kinesis, operations, quality, the bundle ...) are `make
-test-around`. CI runs both at once, as `make test-rest`. Tests of clocks that go back are `make
-test-zones` alone.
+test-around`. `make test-rest` runs both at once. Tests of clocks that go back are `make test-zones`
+alone. CI runs the main job, and of all others one part of four (`--part 2/4`), each day another: a
+part has its share of each kind of slow test.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,21 @@ AROUND = (
     "sources/kinesis",
     "training",
 )
+# A slow test's kind is the first of these that it is marked with.
+KINDS = (
+    "crash",
+    "kafka",
+    "kinesis",
+    "redis",
+    "notebook",
+    "bundle",
+    "report",
+    "wheel",
+    "setup",
+    "stream",
+    "connect",
+    "zones",
+)
 
 
 def mark(items: list[pytest.Item]) -> None:
@@ -45,3 +62,27 @@ def mark(items: list[pytest.Item]) -> None:
             item.add_marker("long")
         if any(folder.is_relative_to(around) for around in AROUND):
             item.add_marker("around")
+
+
+def part(items: list[pytest.Item], words: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests of a part, such as the second of four of `2/4`, and those of the others.
+
+    Neighbours stay together, for what they share. Raises UsageError for words that name no part.
+    """
+    number, _, parts = words.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise pytest.UsageError(f"--part {words}: say which of how many, such as 2/4")
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        tests[_kind(item)].append(item)
+    chosen = set()
+    for group in tests.values():
+        first, last = (len(group) * end // int(parts) for end in (int(number) - 1, int(number)))
+        chosen.update(group[first:last])
+    return [item for item in items if item in chosen], [i for i in items if i not in chosen]
+
+
+def _kind(item: pytest.Item) -> str:
+    """Return a test's kind, or the folder of one that is of none."""
+    kinds = (kind for kind in KINDS if item.get_closest_marker(kind))
+    return next(kinds, str(item.path.parent))

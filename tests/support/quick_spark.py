@@ -1,21 +1,21 @@
-"""Spark set for small data, in this process's session and in those of children.
-
-Java's first compiler alone starts a lake in two thirds of the time, while two processes share two
-cores. Java then sets 48 MB aside for compiled code, which Spark fills: it would compile the same
-methods again and again.
-"""
+"""Spark set for small data and a short life: in this run's session, and in those of children."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+from tidemill.lake.session.session import INTERPRETED
+
+# Java's first compiler alone: what the second one makes comes late in a short life, and until then
+# costs a core. Alone, the first one has 48 MB for what it makes, and Spark fills them.
+FIRST_COMPILER = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+}
+LONG_RUN = 2000  # tests, after which the second compiler has paid
 SETTINGS = {
-    JAVA_OPTIONS: JVM,
+    **FIRST_COMPILER,
+    **INTERPRETED,
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
