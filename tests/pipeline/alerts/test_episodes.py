@@ -17,8 +17,11 @@ from lakes import Event, Lakes, TestLake, at
 from runs import Small
 from tidemill.config.pipeline_file import load
 from tidemill.errors import UsageError
+from tidemill.features import FeatureView
+from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import ALERT_POINTS, Injected
+from tidemill.pipeline.alerts import episodes
 from tidemill.pipeline.alerts.episodes import Episodes
 from tidemill.pipeline.gold import served_versions
 
@@ -164,6 +167,30 @@ def test_a_rule_that_is_new_sees_gold_as_it_is_and_one_that_is_gone_ends(lakes: 
     with_rules(lake, {"name": "BUSY", "when": BUSY["when"]}).look()
     fired = [change for change in changes(lake) if change[2] == "fired"]
     assert fired[-1] == ("BUSY", "p1", "fired", at("10:06"))
+
+
+def test_a_view_without_rules_is_not_looked_for_again(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody's ledger is of it, so the whole log of the table would be read each time."""
+    lake = lakes.new(alerts=[BUSY])
+    lake.feed(views("p1", "10:00", "10:01", "10:02"))
+    Episodes(lake.lake).look()
+    asked: list[str] = []
+
+    def counted(of: Lake, view: FeatureView) -> episodes.Looked:
+        asked.append(view.name)
+        return looked(of, view)
+
+    looked = episodes.looked
+    monkeypatch.setattr(episodes, "looked", counted)
+    without = with_rules(lake)
+    without.look()  # ends what BUSY has begun
+    assert changes(lake)[-1] == ("BUSY", "p1", "resolved", at("10:03"))
+    asked.clear()
+    lake.feed(views("p1", "10:05"))
+    assert [without.look() for _ in range(3)] == [0, 0, 0]
+    assert asked == ["engagement"]
 
 
 def test_a_key_that_gold_has_no_more_has_no_alert(

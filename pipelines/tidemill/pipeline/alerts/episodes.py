@@ -66,6 +66,7 @@ class Episodes:
     lake: Lake
     told: Callable[[str, Changed], None] | None = None
     _seen: dict[str, int] = field(default_factory=dict)
+    _ruled_by_none: set[str] = field(default_factory=set)
 
     def look(self) -> int:
         """Look at what gold has answered of each view; return the changes."""
@@ -76,8 +77,14 @@ class Episodes:
 
     def _look(self, view: FeatureView) -> int:
         lake, rules = self.lake, self.lake.pipeline.alerts_of(view)
+        if view.name in self._ruled_by_none:
+            return 0
         told = looked(lake, view) if lake.has(lake.tables.alerts.name) else Looked()
-        if not (rules or told.rules) or lake.gold_state(view).as_of is None:
+        if not (rules or told.rules):
+            # To find that it has none the whole log is read: no ledger is of the view.
+            self._ruled_by_none.add(view.name)
+            return 0
+        if lake.gold_state(view).as_of is None:
             return 0
         creation.ensure(lake, lake.tables.alerts)
         as_written = frozenset(map(_written, rules))
