@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from tidemill.lake.session.session import INTERPRETED
@@ -30,4 +31,4 @@ def environment(folder: Path) -> dict[str, str]:
     """
     file = folder / "quick-spark.conf"
     file.write_text("".join(f"{name} {value}\n" for name, value in SETTINGS.items()))
-    return {"PYSPARK_SUBMIT_ARGS": f"--properties-file '{file}' pyspark-shell"}
+    return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(str(file))} pyspark-shell"}

@@ -76,9 +76,9 @@ class Episodes:
         return sum(map(self._look, lake.pipeline.views))
 
     def _look(self, view: FeatureView) -> int:
-        lake, rules = self.lake, self.lake.pipeline.alerts_of(view)
         if view.name in self._ruled_by_none:
             return 0
+        lake, rules = self.lake, self.lake.pipeline.alerts_of(view)
         told = looked(lake, view) if lake.has(lake.tables.alerts.name) else Looked()
         if not (rules or told.rules):
             # To find that it has none the whole log is read: no ledger is of the view.
