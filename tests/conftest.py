@@ -27,7 +27,7 @@ from tidemill.sources import kafka
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--part", help="one part of the tests, such as the second of four: 2/4")
+    parser.addoption("--part", help="one part of the tests, such as the second of six: 2/6")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -50,5 +50,5 @@ def test_a_part_has_its_share_of_each_kind() -> None:
 
 @pytest.mark.parametrize("words", ["0/2", "3/2", "2", "/", "a/b", "-1/2", ""])
 def test_words_that_name_no_part(words: str) -> None:
-    with pytest.raises(pytest.UsageError, match="say which of how many, such as 2/4"):
+    with pytest.raises(pytest.UsageError, match="say which of how many, such as 2/6"):
         groups.part(TESTS, words)

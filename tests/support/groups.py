@@ -5,7 +5,7 @@ minutes (killed processes, thirty days in any order, random schedules, lost tabl
 lies in `long`, where the folders stand again, and is `make test-long`. The folders around the main
 job (other aggregates, dimensions, Kafka, Kinesis, operations, quality, the bundle ...) are `make
 test-around`. `make test-rest` runs both at once. Tests of clocks that go back are `make test-zones`
-alone. CI runs the main job, and of all others one part of four (`--part 2/4`), each day another: a
+alone. CI runs the main job, and of all others one part of six (`--part 2/6`), each day another: a
 part has its share of each kind of slow test.
 """
 
@@ -65,13 +65,13 @@ def mark(items: list[pytest.Item]) -> None:
 
 
 def part(items: list[pytest.Item], words: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the tests of a part, such as the second of four of `2/4`, and those of the others.
+    """Return the tests of a part, such as the second of six of `2/6`, and those of the others.
 
     Neighbours stay together, for what they share. Raises UsageError for words that name no part.
     """
     number, _, parts = words.partition("/")
     if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
-        raise pytest.UsageError(f"--part {words}: say which of how many, such as 2/4")
+        raise pytest.UsageError(f"--part {words}: say which of how many, such as 2/6")
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         tests[_kind(item)].append(item)
