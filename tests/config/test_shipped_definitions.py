@@ -93,7 +93,8 @@ class Shipped:
         return frame
 
     def table(self, name: str):
-        return self.lake.spark.table(f"{self.view.name}_{name}")
+        of = self.lake.pipeline.pipeline if name == "events" else self.view.name
+        return self.lake.spark.table(f"{of}_{name}")
 
     def gold(self) -> dict[tuple[str, ...], Event]:
         rows = [row.asDict() for row in self.table("features").collect()]

@@ -30,6 +30,7 @@ AROUND = (
     "pipeline/dimensions",
     "pipeline/sinks",
     "pipeline/stateful",
+    "pipeline/streams",
     "project",
     "quality",
     "query",

@@ -131,6 +131,20 @@ def engagement(window: Window) -> dict[str, Any]:
     }
 
 
+def title_activity(window: Window) -> dict[str, Any]:
+    return {name: number for name, number in engagement(window).items() if "12h" not in name}
+
+
+def orders(window: Window) -> dict[str, Any]:
+    counts = {
+        f"{type_}_count_{text}": len(of_type(window(length), type_))
+        for text, length in {"1h": HOURS, "1d": DAYS}.items()
+        for type_ in ("order", "payment")
+    }
+    ordered = counts["order_count_1d"]
+    return {**counts, "paid_ratio_1d": counts["payment_count_1d"] / ordered if ordered else None}
+
+
 def card_fraud(window: Window) -> dict[str, Any]:
     now = window(5 * MINUTES)
     dearest = sorted(now, key=lambda event: (-event["amount"], event["at"]))
@@ -219,6 +233,20 @@ ORACLES = {
         {"profile_id": str, "gti": str, "event_type": str},
         engagement,
         types=("select", "highlight", "view"),
+    ),
+    "attribution": Oracle(
+        ("gti",),
+        "event_timestamp",
+        {"profile_id": str, "gti": str, "event_type": str},
+        title_activity,
+        types=("select", "highlight", "view"),
+    ),
+    "orders": Oracle(
+        ("customer",),
+        "event_time",
+        {"order_id": str, "customer": str, "event_type": str, "amount": NUMBER},
+        orders,
+        types=("order", "payment"),
     ),
     "card_fraud": Oracle(
         ("card_id",),

@@ -292,6 +292,13 @@ class Lake:
         nothing."""
         return reads.plan(self._access)
 
+    def expected_state(self, rate: float | None = None) -> list[Facts]:
+        """Return for each stream how many rows its state will hold when each of its inputs gets
+        `rate` events a second, by default as many as the lake's events tell: the rate times the
+        time for which an event is kept; None while there are no events to tell. UsageError for a
+        rate that is not above 0."""
+        return reads.expected_state(self._access, rate)
+
     def check_run(
         self, *, once: bool, metrics_port: int | None = None, metrics_host: str = LOCALHOST
     ) -> None:

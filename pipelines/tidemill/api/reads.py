@@ -16,6 +16,7 @@ from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake.statements import statement
+from tidemill.operations import expected_state as expected_states
 from tidemill.operations import planned_changes
 from tidemill.query import explain as explaining
 from tidemill.query import gold_history
@@ -106,6 +107,11 @@ def frames(access: Access) -> Iterator[Facts]:
 def plan(access: Access) -> list[Facts]:
     """Return how each view differs from its tables, and the command that settles it."""
     return planned_changes.plan(access.opening, access.the_pipeline(), access.named)
+
+
+def expected_state(access: Access, rate: float | None) -> list[Facts]:
+    """Return how many rows the state of each stream will hold."""
+    return expected_states.expected_state(access.reader(), rate)
 
 
 def report(access: Access, output: Path, days: int) -> Facts:

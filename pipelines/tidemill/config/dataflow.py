@@ -4,13 +4,15 @@
                                  ▲      engine: stateful        └──► arrivals ──state──► features
                                  │ enrich
     changes ──land_changes──► bronze ──dimension──► dimension      for each dimension
+    events ──stream──► its rows                                    for each stream
     events ──slices──► the online store                            publish: {slices: true}
 
 Whoever has to know which queries there are reads `QUERIES`: the runner, checkpoints, metrics,
 maintenance, `top`, errors. Another query is another entry, and a module that starts it.
 
 A table stands here by its role, the end of its name: `<pipeline>_bronze`, `<view>_buckets`; of a
-query that is for a dimension each is the dimension's, `<dimension>_bronze`.
+query that is for a dimension each is the dimension's, `<dimension>_bronze`. The table of a stream
+is called as the stream: its role is `rows`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 SOURCE = "source"
+ROWS = "rows"  # the role of the table that a stream writes
 OF_VIEW = frozenset({"buckets", "hours", "arrivals", "features"})  # roles that each view has
 REBUILD = "run `tidemill rebuild {pipeline} --from bronze`"
 
@@ -28,11 +31,13 @@ class Query:
     """One streaming query, from a table into others, on a checkpoint of its own.
 
     `reads` and `writes` are roles of tables; what reads `SOURCE` is fed from outside the lake.
-    `checkpoint` is its folder's name behind `<pipeline>_`; with `{view}` or `{dimension}` in it
-    there is a query of the kind for each of them, and `view` or `dimension` is the one it is for.
+    `checkpoint` is its folder's name behind `<pipeline>_`; with `{view}`, `{dimension}` or
+    `{stream}` in it there is a query of the kind for each of them, and `view`, `dimension` or
+    `stream` is the one it is for.
     `step` is the module that starts it, imported when it starts: `start(pipeline, query, trigger)`
     returns Spark's query, and `claim(pipeline, query)`, where it has one, takes the checkpoint
-    instead of `pipeline.queries.claim`. The commits of the table in the role `ledger` say what its
+    instead of `pipeline.queries.claim`; `watch(pipeline, query, running)`, where it has one, fails
+    when the running query may not go on. The commits of the table in the role `ledger` say what its
     batches did; None where another query's ledger does. `trigger` is how often it looks unless a
     pipeline says otherwise; with an `engine` the query is there for that engine alone, with an
     `option` where a pipeline takes that. `lost` says what to do when the checkpoint is lost.
@@ -50,6 +55,7 @@ class Query:
     option: str | None = None
     view: str | None = None
     dimension: str | None = None
+    stream: str | None = None
 
     @property
     def is_fed(self) -> bool:
@@ -66,6 +72,16 @@ class Query:
         """Whether there is one of the kind for each dimension."""
         return self.dimension is not None or "{dimension}" in self.checkpoint
 
+    @property
+    def per_stream(self) -> bool:
+        """Whether there is one of the kind for each stream."""
+        return self.stream is not None or "{stream}" in self.checkpoint
+
+    @property
+    def told_of(self) -> str | None:
+        """The dimension or stream that it is for: its batches are told under that name."""
+        return self.dimension or self.stream
+
     def of_view(self, view: str) -> Query:
         """Return the one of the kind that is for a view."""
         return replace(self, checkpoint=self.checkpoint.format(view=view), view=view)
@@ -75,13 +91,21 @@ class Query:
         checkpoint = self.checkpoint.format(dimension=dimension)
         return replace(self, checkpoint=checkpoint, dimension=dimension)
 
+    def of_stream(self, stream: str) -> Query:
+        """Return the one of the kind that is for a stream."""
+        return replace(self, checkpoint=self.checkpoint.format(stream=stream), stream=stream)
+
     def tables(self, roles: Iterable[str], pipeline: str, views: Sequence[str]) -> list[str]:
-        """Return the names of tables by their roles: of the query's own view or dimension, else of
-        all views."""
+        """Return the names of tables by their roles: of the query's own view, dimension or stream,
+        else of all views."""
         if self.dimension:
             return [f"{self.dimension}_{role}" for role in roles]
         ours = (self.view,) if self.view else views
-        return [name for role in roles for name in table_names(role, pipeline, ours)]
+        return [
+            name
+            for role in roles
+            for name in ([str(self.stream)] if role == ROWS else table_names(role, pipeline, ours))
+        ]
 
 
 def table_names(role: str, pipeline: str, views: Iterable[str]) -> list[str]:
@@ -97,6 +121,14 @@ STATE = Query(
     step="tidemill.pipeline.steps.state_step",
     ledger=None,
     engine="stateful",
+)
+STREAM = Query(
+    "stream",
+    reads="events",
+    writes=(ROWS,),
+    checkpoint="stream_{stream}",
+    step="tidemill.pipeline.steps.stream_step",
+    ledger=ROWS,
 )
 QUERIES = (
     Query(
@@ -143,6 +175,7 @@ QUERIES = (
         trigger="60s",
     ),
     STATE,
+    STREAM,
     Query(
         "slices",
         reads="events",
@@ -162,17 +195,19 @@ def of(
     views: Iterable[str],
     dimensions: Iterable[str] = (),
     options: Iterable[str] = (),
+    streams: Iterable[str] = (),
 ) -> list[Query]:
     """Return the queries of a pipeline with an engine, None for any, and options, in the order of
-    the flow: one of a kind that is per view for each view, and per dimension for each dimension."""
+    the flow: one of a kind that is per view for each view, and so for dimensions and streams."""
     used = [query for query in QUERIES if engine is None or query.engine in (None, engine)]
     used = [query for query in used if query.option is None or query.option in options]
     changes = [query.of_dimension(d) for d in dimensions for query in used if query.per_dimension]
-    once = [query for query in used if not query.per_view and not query.per_dimension]
+    once = [q for q in used if not (q.per_view or q.per_dimension or q.per_stream)]
+    behind = [query.of_stream(name) for name in streams for query in used if query.per_stream]
     each = [query.of_view(view) for query in used if query.per_view for view in views]
     # A dimension comes before clean, which looks events up in it, and behind land alone.
     fed = sum(query.is_fed for query in once)
-    return [*once[:fed], *changes, *once[fed:], *each]
+    return [*once[:fed], *changes, *once[fed:], *each, *behind]
 
 
 def is_query(name: str) -> bool:
@@ -193,7 +228,11 @@ def by_checkpoint(checkpoint: str) -> Query:
         if query.checkpoint == checkpoint:
             return query
     for query in QUERIES:
-        for subject, made in (("{view}", query.of_view), ("{dimension}", query.of_dimension)):
+        for subject, made in (
+            ("{view}", query.of_view),
+            ("{dimension}", query.of_dimension),
+            ("{stream}", query.of_stream),
+        ):
             head, held, tail = query.checkpoint.partition(subject)
             if held and checkpoint.startswith(head) and checkpoint.endswith(tail):
                 return made(checkpoint[len(head) : len(checkpoint) - len(tail)])

@@ -26,6 +26,10 @@ from tidemill.config.dimension import Dimension, Enrichment
 from tidemill.config.publishing import Publishing
 from tidemill.config.quality_file import Rules
 from tidemill.config.source_words import SourceOfKind
+from tidemill.config.stream_operators import stream as stream_words
+from tidemill.config.stream_operators.distinct import Distinct
+from tidemill.config.stream_operators.join import Join, Side
+from tidemill.config.stream_operators.stream import Stream
 from tidemill.config.yaml_loader import Declared, Words, explained
 from tidemill.errors import DefinitionError, UsageError
 from tidemill.features.checks import Misdeclared
@@ -113,7 +117,8 @@ class PipelineDefinition(Declared):
     `served_history` keeps what gold answered, beyond the `retention` of its files: a
     table that maintenance feeds, or the run after its refreshes.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
-    that sources of their own bring, and `enrich` says what events take of them. With `publish` an
+    that sources of their own bring, and `enrich` says what events take of them. `streams` are rows
+    that follow the events in tables of their own: joins, distinct events. With `publish` an
     online store follows gold; a `sink` is sent what changes in it. `alerts` are rules over the
     features of a key: when one becomes true, and when it ends, stands in `<pipeline>_alerts`, from
     where `alert_sinks` get it.
@@ -140,6 +145,7 @@ class PipelineDefinition(Declared):
     alert_sinks: AlertSinks | None = None
     dimensions: tuple[Dimension, ...] = ()
     enrich: tuple[Enrichment, ...] = ()
+    streams: tuple[Stream, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -166,6 +172,9 @@ class PipelineDefinition(Declared):
             if view.source not in (None, self.pipeline):
                 raise ValueError(f"view {view.name} reads {view.source}, not {self.pipeline}")
         dimension_words.check(self.dimensions, self.enrich, self.pipeline, self.views)
+        dimensions = [one.name for one in self.dimensions]
+        streams = stream_words.checked(self.streams, self.views, dimensions)
+        object.__setattr__(self, "streams", streams)
         publishing.check(self.publish, self.views)
         object.__setattr__(self, "alerts", alert_rule.checked(self.alerts, self.views))
         quality_file.check(self.quality, first)
@@ -212,11 +221,18 @@ class PipelineDefinition(Declared):
         """Return the queries that the pipeline has with an engine."""
         views = [view.name for view in self.views]
         options = ["slices"] if self.publish and self.publish.slices else []
-        return dataflow.of(engine, views, [one.name for one in self.dimensions], options)
+        dimensions, streams = (
+            [one.name for one in each] for each in (self.dimensions, self.streams)
+        )
+        return dataflow.of(engine, views, dimensions, options, streams)
 
     def dimension(self, name: str) -> Dimension:
         """Return the dimension called `name`; KeyError where the pipeline has none."""
         return {dimension.name: dimension for dimension in self.dimensions}[name]
+
+    def stream(self, name: str) -> Stream:
+        """Return the stream called `name`; KeyError where the pipeline has none."""
+        return {stream.name: stream for stream in self.streams}[name]
 
     @property
     def enriched(self) -> list[str]:
@@ -369,4 +385,9 @@ def _words() -> Words:
         "dimensions": Dimension,
         **{f"dimensions.source.{kind.name}": kind.words for kind in kinds().values()},
         "enrich": Enrichment,
+        "streams": Stream,
+        "streams.join": Join,
+        "streams.join.left": Side,
+        "streams.join.right": Side,
+        "streams.distinct": Distinct,
     }

@@ -3,6 +3,7 @@
     bronze    STREAMING UPDATE ─► land      records
     events    clean's append   ─► clean     accepted, refused by reason, duplicates, how late
     dimension MERGE            ─► dimension changes accepted, refused by reason, rows merged
+    a stream's append          ─► stream    rows, and how many of them joined two
     gold      MERGE            ─► feature   buckets, keys, rows merged (refresh: no new batch)
     checkpoints' offsets ───────► backlog   rows that the batch left waiting
 
@@ -101,16 +102,18 @@ class Flow:
     reader: Reader
     checkpoints: Path
     dimensions: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
 
     @property
     def ledgers(self) -> list[tuple[Query, str | None, str]]:
         """Each query whose batches a table's commits tell of, in the order of the flow: the query,
-        the view or dimension, where each has a table that tells of its own, and the table."""
+        the view, dimension or stream, where each has a table that tells of its own, and the
+        table."""
         ledgers: list[tuple[Query, str | None, str]] = []
-        for query in dataflow.of(None, self.views, self.dimensions):
-            if query.ledger and query.dimension:
+        for query in dataflow.of(None, self.views, self.dimensions, streams=self.streams):
+            if query.ledger and query.told_of:
                 (name,) = query.tables((query.ledger,), self.pipeline, self.views)
-                ledgers.append((query, query.dimension, name))
+                ledgers.append((query, query.told_of, name))
             elif query.ledger:
                 of_view = query.ledger in OF_VIEW
                 views: Sequence[str | None] = self.views if of_view else (None,)
@@ -152,7 +155,7 @@ def since(flow: Flow, after: Versions) -> list[BatchRow]:
         commits = flow.newer(table, after[table])
         if query.is_fed:
             rows += _of_sink(flow, query, commits)
-        elif view is None or query.dimension:
+        elif view is None or query.told_of:
             rows += _of_batches(flow, query, commits)
         else:
             rows += _of_gold(flow, query, view, commits)
@@ -211,7 +214,7 @@ def _of_sink(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[Ba
                 batch,
                 commit.at,
                 commit.version,
-                query.dimension,
+                query.told_of,
                 counts=counts,
             )
 
@@ -231,7 +234,7 @@ def _of_batches(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator
                 int(fields["batch"]),
                 commit.at,
                 commit.version,
-                query.dimension,
+                query.told_of,
                 counts={name: int(fields[name]) for name in COUNTS if name in fields},
                 seconds=fields.get("seconds", {}),
                 refused=fields.get("refused", {}),

@@ -98,24 +98,26 @@ class Checkpoint:
         fields = self._offset(self.finished() if batch is None else batch)
         if fields is None:
             return None
-        return Offset(int(fields["reservoirVersion"]), int(fields.get("index", -1)) >= 0)
+        return Offset(*_position(fields))
 
     def _offset(self, batch: int) -> Mapping[str, Any] | None:
-        """Return where a batch ends in the Delta table that the query reads."""
-        text = self.offset_text(batch)
-        if text is None:
-            return None
-        fields: Mapping[str, Any] = json.loads(text)
-        return fields
+        """Return where a batch ends in the Delta table that the query reads, of one that reads it
+        twice, as a join does, where the reader is that has come less far."""
+        ends = [json.loads(text) for text in self._offset_texts(batch)]
+        return min(ends, key=_position, default=None)
 
     def offset_text(self, batch: int) -> str | None:
         """Return where a batch ends in what the query reads, as its source writes it; None for a
         batch that the checkpoint does not tell of."""
+        return next(iter(self._offset_texts(batch)[-1:]), None)
+
+    def _offset_texts(self, batch: int) -> list[str]:
+        """Return where a batch ends in each source; a source of which nothing came says `-`."""
         try:
             text = (self.folder / "offsets" / str(batch)).read_text(encoding="utf-8")
         except FileNotFoundError:
-            return None
-        return text.splitlines()[-1]
+            return []
+        return [line for line in text.splitlines()[2:] if line != "-"]
 
     def finished(self) -> int:
         """Return the newest batch that the query has finished, -1 for none."""
@@ -153,3 +155,8 @@ class Checkpoint:
             where=str(self.folder),
             expected=f"its own checkpoint; {self.way_out}",
         )
+
+
+def _position(fields: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return how far an offset has come in a Delta table: the version, and whether within it."""
+    return int(fields["reservoirVersion"]), int(fields.get("index", -1)) >= 0

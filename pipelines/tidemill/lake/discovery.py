@@ -9,12 +9,13 @@ A table says whose it is: in its properties, and in the transaction of each of i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dataflow import STREAM
 from tidemill.config.settings import Place
 from tidemill.lake.batches import Flow, Reader
 from tidemill.lake.catalog import checkpoint_root, table_names
@@ -93,8 +94,24 @@ def _flows(
     dimensions = [n for n in _stems(table_names, "_dimension") if f"{n}_bronze" in table_names]
     keepers = {name: owner(f"{name}_dimension") for name in dimensions}
     return [
-        Flow(name, _of(owners, name), reader, checkpoints, _of(keepers, name)) for name in pipelines
+        Flow(
+            name,
+            _of(owners, name),
+            reader,
+            checkpoints,
+            _of(keepers, name),
+            _streams(name, table_names, checkpoints),
+        )
+        for name in pipelines
     ]
+
+
+def _streams(pipeline: str, names: Collection[str], checkpoints: Path) -> tuple[str, ...]:
+    """Return the pipeline's streams that have begun: by their checkpoints, as the name of a
+    stream's table is the stream's alone."""
+    begin = f"{pipeline}_{STREAM.checkpoint.format(stream='')}"
+    begun = sorted(path.name.removeprefix(begin) for path in checkpoints.glob(f"{begin}*"))
+    return tuple(name for name in begun if name in names)
 
 
 def _of(owners: Mapping[str, str | None], pipeline: str) -> tuple[str, ...]:

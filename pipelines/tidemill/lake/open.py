@@ -194,6 +194,7 @@ def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> Lake:
     events = generations[declared.events.name]
     others = [declared.quarantine, *(view.buckets for view in declared.views.values())]
     others += [t for one in declared.dimensions.values() for t in (one.quarantine, one.rows)]
+    others += declared.streams.values()
     if any(generations[table.name] != events for table in others):
         raise LakeError(
             "a rebuild was interrupted: its tables are of different generations",

@@ -53,6 +53,9 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tidemill_alerts_total": ("Alerts that fired or were resolved", ("view", "alert", "state")),
     "tidemill_alerts_sent_total": ("Alerts that a sink took", ("sink",)),
     "tidemill_alerts_refused_total": ("Alerts that a sink will never take", ("sink",)),
+    "tidemill_stream_input_rows_total": ("Events that an input took", ("query", "input")),
+    "tidemill_stream_rows_total": ("Rows that a stream gave", ("query",)),
+    "tidemill_late_rows_dropped_total": ("Events older than the watermark", ("query",)),
     "tidemill_query_failures_total": ("Queries that ended with an error", ("query",)),
 }
 GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -75,6 +78,14 @@ GAUGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tidemill_processed_rows_per_second": ("Rows that go through", ("query",)),
     "tidemill_source_behind_seconds": ("How far a Kinesis stream is read behind", ("query",)),
     "tidemill_source_behind_records": ("How far a partition is read behind, at most", ("query",)),
+    "tidemill_watermark_timestamp_seconds": ("Older events are dropped", ("query", "input")),
+    "tidemill_stream_hit_ratio": (
+        "Pairs for each event of the first input; duplicates for each event",
+        ("query",),
+    ),
+    "tidemill_state_rows": ("Rows that the state of a stream holds", ("query",)),
+    "tidemill_state_bytes": ("What they take, in memory and in RocksDB's files", ("query",)),
+    "tidemill_state_limit_ratio": ("Rows of the state for each of max_state_rows", ("query",)),
     "tidemill_trigger_seconds": ("How long the last trigger took", ("query",)),
 }
 _OF_CLEAN = {
@@ -137,7 +148,10 @@ class Exporter(Observer):
             if as_of := pipeline.lake.gold_state(view).as_of:
                 self._stands(view.name, as_of)
         self.on_idle(pipeline, busy=False)
-        listener, streams = Progress(self), pipeline.lake.spark.streams
+        declared = {
+            q.checkpoint: pipeline.definition.stream(q.stream) for q in pipeline.graph if q.stream
+        }
+        listener, streams = Progress(self, declared), pipeline.lake.spark.streams
         streams.addListener(listener)
         try:
             yield

@@ -7,6 +7,7 @@ but the events.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -17,6 +18,9 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryListener,
 )
+
+from tidemill.config.stream_operators.stream import Stream
+from tidemill.pipeline.streams.stream_progress import StreamProgress
 
 _RATES = {
     "tidemill_input_rows_per_second": "inputRowsPerSecond",
@@ -50,9 +54,11 @@ class Metrics(Protocol):
 class Progress(StreamingQueryListener):
     """Sets the gauges of a pipeline's queries; other queries are ignored."""
 
-    def __init__(self, exporter: Metrics):
-        """Report to this exporter."""
-        self._exporter = exporter
+    def __init__(self, exporter: Metrics, streams: Mapping[str, Stream] | None = None):
+        """Report to this exporter; `streams` are the pipeline's, by the names of their queries."""
+        self._exporter, self._streams = exporter, streams or {}
+        self._taken: Counter[tuple[str, str]] = Counter()  # rows in and hits of this process
+        self._watermarks: dict[tuple[str, str], float] = {}  # by query and input
         self._names: dict[str, str] = {}  # by the run's id, which is all that an end tells
         self._behind: dict[str, set[str]] = {}  # the gauges that a query's source has set
 
@@ -75,10 +81,36 @@ class Progress(StreamingQueryListener):
         seconds = progress.durationMs.get("triggerExecution", 0) / 1000
         self._exporter.gauge("tidemill_trigger_seconds", query=name).set(seconds)
 
+        if name in self._streams:
+            self._stream(name, self._streams[name], StreamProgress.of(progress))
         for source in progress.sources:
             for metric, behind in how_far_behind(source):
                 self._behind.setdefault(name, set()).add(metric)
                 self._exporter.gauge(metric, query=name).set(behind)
+
+    def _stream(self, name: str, stream: Stream, progress: StreamProgress | None) -> None:
+        """Take in a batch of a stream; an input without events leaves its watermark as it was."""
+        if progress is None:
+            return
+        gauge, count = self._exporter.gauge, self._exporter.count
+        gauge("tidemill_state_rows", query=name).set(progress.state_rows)
+        gauge("tidemill_state_bytes", query=name).set(progress.state_bytes)
+        if stream.max_state_rows:
+            used = progress.state_rows / stream.max_state_rows
+            gauge("tidemill_state_limit_ratio", query=name).set(used)
+        count("tidemill_late_rows_dropped_total", progress.dropped, query=name)
+        count("tidemill_stream_rows_total", progress.rows, query=name)
+        for of, taken in progress.inputs.items():
+            count("tidemill_stream_input_rows_total", taken.rows, query=name, input=of)
+            if taken.watermark is not None:
+                newest = max(taken.watermark, self._watermarks.get((name, of), taken.watermark))
+                self._watermarks[name, of] = newest
+                gauge("tidemill_watermark_timestamp_seconds", query=name, input=of).set(newest)
+        first = progress.inputs.get(next(iter(stream.inputs)))
+        self._taken[name, "rows"] += first.rows if first else 0
+        self._taken[name, "hits"] += progress.hits
+        if rows := self._taken[name, "rows"]:
+            gauge("tidemill_stream_hit_ratio", query=name).set(self._taken[name, "hits"] / rows)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Note that a trigger found nothing new, so that its source is not behind."""

@@ -30,9 +30,13 @@ RECENT = timedelta(days=2)
 
 def flow(lake: Lake) -> Flow:
     """Return the lake's tables by name, read by the lake itself."""
-    views = tuple(view.name for view in lake.pipeline.views)
-    dimensions = tuple(dimension.name for dimension in lake.pipeline.dimensions)
-    return Flow(lake.pipeline.pipeline, views, lake, checkpoint_root(lake.place), dimensions)
+    declared = lake.pipeline
+    views, dimensions, streams = (
+        tuple(one.name for one in each)
+        for each in (declared.views, declared.dimensions, declared.streams)
+    )
+    checkpoints = checkpoint_root(lake.place)
+    return Flow(declared.pipeline, views, lake, checkpoints, dimensions, streams)
 
 
 def recorded(lake: Lake) -> dict[str, int]:

@@ -3,6 +3,7 @@
     source ──land──► bronze ──clean──► events + quarantine ──feature──► buckets ──refresh──► gold
                                  ▲      engine: stateful        └──► arrivals ──state──► gold
     changes ──land_changes──► bronze ──dimension──► dimension
+    events ──stream──► its rows
 
 Which queries there are is data, `config.dataflow.QUERIES`; what a batch of one does is in its step,
 `pipeline.steps`. Whatever dies when, running again repairs it: every table says in its own commits
@@ -115,6 +116,12 @@ class Pipeline:
         started: StreamingQuery = _step(query).start(self, query, trigger)
         return started
 
+    def watch(self, name: str, running: StreamingQuery) -> None:
+        """Raise QueryError when a running query does what it may not: its step says what."""
+        query = self.query(name)
+        if look := getattr(_step(query), "watch", None):
+            look(self, query, running)
+
     def refresh(self) -> list[Refreshed]:
         """Bring each view's gold to now, and publish it: what a tick does when no batch comes. The
         stateful engine's own query does it."""
@@ -124,15 +131,17 @@ class Pipeline:
             publish_view(self.lake, view)
         return done
 
-    def follow(self, query: Query) -> DataFrame:
+    def follow(self, query: Query, most_files: int | None = None) -> DataFrame:
         """Follow the table that a query reads, in batches of at most so many files and bytes:
         maintenance makes few files of many, and the number of files then says nothing of what a
-        batch holds."""
+        batch holds. With `most_files` they are of so many files, whatever these hold."""
         (table,) = self.lake.tables_of(query, (query.reads,))
         reader = self.lake.spark.readStream
         if query.reads == "events" and self.definition.enrich:
             # A rebuild of keys looks rows up again in place; their buckets it makes itself.
             reader = reader.option("skipChangeCommits", "true")
+        if most_files is not None:
+            return reader.option("maxFilesPerTrigger", most_files).table(table)
         reader = reader.option("maxFilesPerTrigger", self.definition.max_files_per_trigger)
         reader = reader.option("maxBytesPerTrigger", self.definition.max_bytes_per_trigger)
         return reader.table(table)

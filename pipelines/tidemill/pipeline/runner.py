@@ -140,10 +140,15 @@ def finish(name: str, pipeline: Pipeline, stop: Stop, recorder: Recorder) -> Non
         return
     with _explained(name):
         query = pipeline.start(name, ONCE)
-        while not query.awaitTermination(POLL):  # type: ignore[arg-type]
-            recorder.look([query])
-            if stop:
-                stop_after_batch(query)
+        try:
+            while not query.awaitTermination(POLL):  # type: ignore[arg-type]
+                recorder.look([query])
+                pipeline.watch(name, query)
+                if stop:
+                    stop_after_batch(query)
+        except QueryError:
+            stop_after_batch(query)
+            raise
     recorder.catch_up()
 
 
@@ -169,7 +174,7 @@ def run(
                 finish(name, pipeline, stop, recorder)
         while not stop.wait(POLL) and not any(o.has_enough for o in observers):
             _start_ready(pipeline, triggers, running)
-            _watch_over(running)
+            _watch_over(pipeline, running)
             if pipeline.clock.minute_end() != ticked:
                 ticked = pipeline.clock.minute_end()
                 checked = _check_source(pipeline, checked)
@@ -241,9 +246,10 @@ def tick(pipeline: Pipeline) -> None:
             return
 
 
-def _watch_over(running: dict[str, StreamingQuery]) -> None:
+def _watch_over(pipeline: Pipeline, running: dict[str, StreamingQuery]) -> None:
     for name, query in running.items():
         if query.isActive:
+            pipeline.watch(name, query)
             continue
         error = query.exception()
         if error is not None:

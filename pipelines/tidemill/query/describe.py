@@ -62,6 +62,7 @@ def _tables(lake: Lake, view: FeatureView) -> Iterator[Table]:
     yield from (declared.bronze, declared.quarantine)
     yield from (table for one in declared.dimensions.values() for table in one.all)
     yield declared.events
+    yield from declared.streams.values()
     yield from (t for t in (own.buckets, own.hours, own.arrivals) if lake.has(t.name))
     yield from (own.gold, declared.batches)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,17 +51,23 @@ def reconcile(
         raise typer.Exit(1)
 
 
-@commands.command(epilog=example("tidemill plan mine.yaml"))
+@commands.command(epilog=example("tidemill plan mine.yaml --rate 1000"))
 @on_lake(waits=False)
 def plan(
     pipeline: PipelineName,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Events a second, by which a stream's state grows.  [default: measured]"),
+    ] = None,
     *,
     options: LakeOptions,
 ) -> None:
-    """Say how a changed view differs from its tables, and what that needs. Changes nothing."""
-    changes = options.open(pipeline=pipeline).plan()
+    """Say how a changed view differs from its tables, and what that needs; of a stream how many
+    rows its state will hold. Changes nothing."""
+    lake = options.open(pipeline=pipeline)
+    changes, states = lake.plan(), lake.expected_state(rate) if lake.pipeline.streams else []
     if options.as_json:
-        print_each(True, changes)
+        print_each(True, [*changes, *states])
         return
     for change in changes:
         print_lines([f"{change['view']}: {change['why']}", f"  {change['way']}"])
@@ -70,6 +77,21 @@ def plan(
                 for each in change["unfinished"]
             ]
         )
+    print_lines([line for state in states for line in _expected(state)])
+
+
+def _expected(state: dict[str, Any]) -> Iterator[str]:
+    """Yield what the state of a stream will hold, as lines."""
+    if state["rate"] is None:
+        yield f"{state['stream']}: --rate EVENTS_PER_SECOND says how much state that makes"
+        return
+    rate = f"{state['rate']:,g} events a second{', as measured' if state['measured'] else ''}"
+    yield f"{state['stream']}: {state['state_rows']:,} rows of state at {rate} for each input"
+    for name, each in state["inputs"].items():
+        yield f"  {name}: kept for {each['kept_seconds']:,} s, {each['rows']:,} rows"
+    limit = state["max_state_rows"]
+    if limit and state["state_rows"] > limit:
+        yield f"  more than max_state_rows: {limit:,}, where the pipeline stops"
 
 
 @commands.command(epilog=example("tidemill sql features --view engagement"))

@@ -3,6 +3,7 @@
 <pipeline>_bronze, _quarantine, _events     every lake of the pipeline has them
 <view>_buckets, _features                   ... for each view; _arrivals with engine: stateful
 <dimension>_bronze, _quarantine, _dimension ... for each dimension
+<stream>                                    ... for each stream, called as it
 tidemill_batches                            ... one for all pipelines of a lake
 <view>_hours                                made by the first maintenance
 <view>_history                              made by the first answers that it keeps (served_history)
@@ -24,6 +25,7 @@ from tidemill.features import FeatureView
 from tidemill.lake.tables.dimension_tables import DimensionTables, dimension_tables
 from tidemill.lake.tables.record_tables import bronze_table, quarantine_table
 from tidemill.lake.tables.shared_tables import BATCHES, PROFILES, QUALITY
+from tidemill.lake.tables.stream_table import stream_table
 from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
 from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
 
@@ -38,7 +40,8 @@ class PipelineTables:
     events; replays: which refused records were sent through again; alerts: when rules began and
     ceased to hold; quality: what the gate expected
     and found; batches: what each batch did; profiles: where the time of profiled batches went;
-    views: the tables of each view, by its name; dimensions: those of each dimension, by its name.
+    views: the tables of each view, by its name; dimensions: those of each dimension, by its name;
+    streams: that of each stream, by its name.
 
     `required` are those that a lake of the pipeline has from its first opening on, in the order of
     the flow; `optional` those that are made when they are first needed.
@@ -54,6 +57,7 @@ class PipelineTables:
     profiles: Table
     views: Mapping[str, ViewTables]
     dimensions: Mapping[str, DimensionTables]
+    streams: Mapping[str, Table]
     required: tuple[Table, ...]
     optional: tuple[Table, ...]
 
@@ -83,6 +87,7 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
     name, events = pipeline.pipeline, _events(pipeline)
     bronze, quarantine = bronze_table(name), quarantine_table(name)
     dimensions = {one.name: dimension_tables(one) for one in pipeline.dimensions}
+    streams = {one.name: stream_table(one, pipeline.events) for one in pipeline.streams}
     views = {view.name: view_tables(view) for view in pipeline.views}
     replays, alerts = _replays(pipeline), _alerts(pipeline)
     per_view = [table for view in views.values() for table in (view.buckets, view.gold)]
@@ -99,12 +104,14 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
         PROFILES,
         views,
         dimensions,
+        streams,
         required=(
             bronze,
             quarantine,
             *(table for one in dimensions.values() for table in one.all),
             events,
             *per_view,
+            *streams.values(),
             BATCHES,
         ),
         optional=(

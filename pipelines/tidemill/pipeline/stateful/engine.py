@@ -34,7 +34,7 @@ from tidemill.pipeline.stateful.processor import Keeper, Names, ddl
 
 log = logging.getLogger(__name__)
 
-_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def emitted(arrived: DataFrame, view: FeatureView, follows: str) -> DataFrame:
@@ -84,7 +84,7 @@ def state_kept(spark: SparkSession, *, idle_batches: bool) -> AbstractContextMan
     """Let a query that starts now keep its state in RocksDB and, with `idle_batches`, have batches
     without rows too, in which timers fire."""
     settings = {
-        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+        "spark.sql.streaming.stateStore.providerClass": PROVIDER,
         "spark.sql.streaming.noDataMicroBatches.enabled": str(idle_batches).lower(),
     }
     return temporary_conf(spark, settings)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field, WithJsonSchema
 
 from tidemill.features.suggestions import did_you_mean
 from tidemill.sources.generator.kinds import ENGAGEMENT, KINDS
+from tidemill.sources.generator.mix import DEFAULT_MIX
 from tidemill.sources.source_kind import SourceContext, SourceKind, SourceWords
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ Events = Annotated[str, AfterValidator(_is_kind), WithJsonSchema({"enum": [*KIND
 
 
 class GeneratorSource(SourceWords):
-    """Made-up events of one kind: the same seed and start give the same events."""
+    """Made-up events of one kind: the same seed and start give the same events. `late` is the share
+    of them that come one minute to three hours after their time."""
 
     kind: Literal["generator"]
     events: Events = ENGAGEMENT
@@ -32,6 +35,7 @@ class GeneratorSource(SourceWords):
     rate: int = Field(default=500, ge=1, le=1_000_000)
     minutes: int = Field(default=1560, ge=1)
     minutes_per_batch: int = Field(default=130, ge=1)
+    late: float = Field(default=DEFAULT_MIX.late, ge=0, le=0.5)
     start: AwareDatetime | None = None
 
 
@@ -39,6 +43,7 @@ def _open(words: GeneratorSource, context: SourceContext) -> Generator:
     """Return the generator; without a start of its own it goes on from its first one."""
     from tidemill.sources.generator.source import Generator
 
+    mix = replace(DEFAULT_MIX, late=words.late)
     ours = context.known.get("kind") == words.kind
     before = GeneratorSource(kind="generator", start=context.known["start"] if ours else None)
     return Generator(
@@ -47,6 +52,7 @@ def _open(words: GeneratorSource, context: SourceContext) -> Generator:
         rate=words.rate,
         minutes=words.minutes,
         minutes_per_batch=words.minutes_per_batch,
+        mix=mix,
         now=context.now,
         events=words.events,
         most_records=context.max_records,

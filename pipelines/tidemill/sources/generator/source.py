@@ -71,16 +71,17 @@ class Generator:
         return self.start
 
     def identity(self) -> dict[str, str | int]:
-        """Return seed, start, rate and, but for engagement, the kind of the events: another value
-        of one of them is another stream."""
+        """Return seed, start, rate and, where they are others than usual, the kind of the events
+        and the share of late ones: another value of one of them is another stream."""
         start = self.first.isoformat().replace("+00:00", "Z")
-        events = {} if self.events == ENGAGEMENT else {"events": self.events}
+        usual = {"events": ENGAGEMENT, "late": str(DEFAULT_MIX.late)}
+        ours = {"events": self.events, "late": str(self.mix.late)}
         return {
             "kind": "generator",
             "seed": self.seed,
             "start": start,
             "rate": self.rate,
-            **events,
+            **{word: said for word, said in ours.items() if said != usual[word]},
         }
 
     def check(self, *, once: bool) -> None:

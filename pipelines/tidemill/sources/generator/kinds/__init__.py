@@ -12,6 +12,7 @@ from tidemill.sources.generator.kinds import (
     customers,
     devices,
     engagement,
+    orders,
     products,
     purchases,
 )
@@ -27,6 +28,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "products": products.KIND,
         "purchases": purchases.KIND,
         "customers": customers.KIND,
+        "orders": orders.KIND,
     }
 )
 

@@ -1,0 +1,7 @@
+"""Streams of rows that follow the events, as a pipeline's file declares them.
+
+stream        a stream: its name, and the one operator that makes its rows
+inputs        the events that an operator reads, and how late they may be
+join          pairs of events, each within a time of the other
+distinct      the first event of each key within a time
+"""

@@ -1,0 +1,62 @@
+"""stream: the events through a stream's operator, its rows into the stream's table."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidemill.config.dataflow import Query
+from tidemill.errors import LakeError
+from tidemill.lake.catalog import Lake
+from tidemill.lake.tables.stream_table import DEFINITION
+from tidemill.pipeline import queries
+from tidemill.pipeline.batch_failures import of_batch
+from tidemill.pipeline.queries import Pipeline, Trigger
+from tidemill.pipeline.streams import row_batch, state_limit, stream_rows
+from tidemill.pipeline.streams.stream_progress import StreamProgress
+
+EVERYTHING = 2**31 - 1
+
+
+def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
+    """Start following the events. The first batch takes all that are there: files of a snapshot are
+    in no order, and of two batches the second one's events would be late."""
+    lake, stream = pipeline.lake, pipeline.definition.stream(str(query.stream))
+    whole = not lake.checkpoint(query.checkpoint).has_read
+    events = pipeline.follow(query, EVERYTHING if whole else None)
+    step = partial(stream_batch, lake=lake, name=stream.name)
+    with stream_rows.settings(lake.spark, stream):
+        rows = stream_rows.stream_rows(events, stream, pipeline.definition.events.event_time)
+        writer = rows.writeStream.outputMode("append").foreachBatch(step)
+        return pipeline.named(writer, query, trigger).start()
+
+
+def claim(pipeline: Pipeline, query: Query) -> None:
+    """Take the checkpoint; refuse a stream whose rows another declaration made."""
+    lake, stream = pipeline.lake, pipeline.definition.stream(str(query.stream))
+    made_by = lake.metadata(stream.name).properties.get(DEFINITION)
+    if made_by != stream.definition:
+        raise LakeError(
+            f"its rows were made by another declaration ({made_by}), and its state too",
+            where=stream.name,
+            expected="another name for the stream, which begins with the events that are there, or "
+            f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+        )
+    queries.claim(pipeline, query)
+
+
+def watch(pipeline: Pipeline, query: Query, running: StreamingQuery) -> None:
+    """Raise QueryError when the state of a running stream holds more than it may."""
+    stream = pipeline.definition.stream(str(query.stream))
+    if stream.max_state_rows is None or (last := running.lastProgress) is None:
+        return
+    if progress := StreamProgress.of(last):
+        state_limit.check(stream, progress.state_rows)
+
+
+def stream_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> None:
+    """One batch of a stream; any frame of its rows and any id."""
+    with of_batch(lake, f"stream_{name}", batch_id, name):
+        row_batch.append_rows(batch, batch_id, lake=lake, stream=lake.pipeline.stream(name))
