@@ -14,6 +14,7 @@ from tidemill.config.pipeline_file import read
 from tidemill.errors import DefinitionError
 from tidemill.lake import tables
 
+SESSIONS: dict[str, Any] = {"keys": ["item"], "gap": "30m", "watermark": "10m", "page": "kind"}
 DISTINCT: dict[str, Any] = {"keys": ["item"], "watermark": "10m"}
 
 
@@ -43,8 +44,8 @@ def side(word: str, **words: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ({}, "stream s has one of `join` and `distinct`"),
-        ({"join": join(), "distinct": DISTINCT}, "stream s has one of `join` and `distinct`"),
+        ({}, "stream s has one of join, distinct, sessions"),
+        ({"join": join(), "distinct": DISTINCT}, "stream s has one of join, distinct, sessions"),
         ({"join": join(), "name": "items"}, "stream 'items' is called as a view, a dimension or"),
         ({"join": join(), "name": "s_events"}, "a stream's name may not end with _events"),
         ({"join": join(), "name": "tidemill_s"}, "a stream's name may not begin with tidemill_"),
@@ -64,6 +65,15 @@ def side(word: str, **words: Any) -> dict[str, Any]:
         ({"join": side("right", name="ASK")}, "both sides are called ask"),
         ({"join": side("right", waermark="1m")}, "unknown word 'waermark'.*watermark"),
         ({"distinct": {**DISTINCT, "columns": ["item"]}}, "'item' is a key: the row has it"),
+        ({"sessions": {**SESSIONS, "page": "price"}}, "page price is bigint, expected string"),
+        ({"sessions": {**SESSIONS, "gap": "0m"}}, "is no length of time"),
+        ({"sessions": {**SESSIONS, "gap": "400d"}}, "a gap may be 366d at most"),
+        ({"sessions": {**SESSIONS, "columns": ["price"]}}, "a session has no columns of single"),
+        (
+            {"sessions": {**SESSIONS, "gap_by": {"of": "price", "gaps": {"1": "1m"}}}},
+            "its values are texts",
+        ),
+        ({"sessions": SESSIONS, "max_state_rows": 5}, "sessions have no state, so no limit of it"),
         ({"distinct": DISTINCT, "max_state_rows": 0}, "greater than or equal to 1"),
     ],
 )

@@ -53,7 +53,7 @@ class Oracle:
         wrong += [n for n, t in self.optional.items() if n in event and not isinstance(event[n], t)]
         empty = [name for name in self.fields if event.get(name) == ""]
         known = not self.types or event.get("event_type") in self.types
-        return not wrong and not empty and known
+        return not wrong and not empty and known and event.get("page", "home") in PAGES
 
     def rows(self, events: Sequence[Event], as_of: datetime) -> dict[tuple[str, ...], Event]:
         """Every feature of every key that has an event."""
@@ -133,6 +133,17 @@ def engagement(window: Window) -> dict[str, Any]:
 
 def title_activity(window: Window) -> dict[str, Any]:
     return {name: number for name, number in engagement(window).items() if "12h" not in name}
+
+
+PAGES = ("home", "search", "product", "cart", "checkout", "help")
+
+
+def page_views(window: Window) -> dict[str, Any]:
+    return {
+        f"{page}_count_{text}": sum(event["page"] == page for event in window(length))
+        for text, length in {"1h": HOURS, "1d": DAYS}.items()
+        for page in PAGES
+    }
 
 
 def orders(window: Window) -> dict[str, Any]:
@@ -247,6 +258,12 @@ ORACLES = {
         {"order_id": str, "customer": str, "event_type": str, "amount": NUMBER},
         orders,
         types=("order", "payment"),
+    ),
+    "user_sessions": Oracle(
+        ("user_id",),
+        "event_time",
+        {"user_id": str, "user_kind": str, "page": str},
+        page_views,
     ),
     "card_fraud": Oracle(
         ("card_id",),

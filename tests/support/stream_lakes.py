@@ -101,7 +101,7 @@ class StreamLake:
         for text in records(events, self.records):
             self.records += 1
             at = (NOW, NOW, NOW.date())
-            rows.append((f"r{self.records}", text, "t", 0, self.records, *at))
+            rows.append((f"r{self.records:06d}", text, "t", 0, self.records, *at))
         self.batch += 1
         frame = self.lake.spark.createDataFrame(rows, BRONZE).coalesce(1)
         clean_step.clean_batch(frame, self.batch, lake=self.lake)

@@ -29,6 +29,7 @@ from tidemill.config.source_words import SourceOfKind
 from tidemill.config.stream_operators import stream as stream_words
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join, Side
+from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.config.yaml_loader import Declared, Words, explained
 from tidemill.errors import DefinitionError, UsageError
@@ -118,8 +119,8 @@ class PipelineDefinition(Declared):
     table that maintenance feeds, or the run after its refreshes.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. `streams` are rows
-    that follow the events in tables of their own: joins, distinct events. With `publish` an
-    online store follows gold; a `sink` is sent what changes in it. `alerts` are rules over the
+    that follow the events in tables of their own: joins, distinct events, sessions. With `publish`
+    an online store follows gold; a `sink` is sent what changes in it. `alerts` are rules over the
     features of a key: when one becomes true, and when it ends, stands in `<pipeline>_alerts`, from
     where `alert_sinks` get it.
     """
@@ -390,4 +391,5 @@ def _words() -> Words:
         "streams.join.left": Side,
         "streams.join.right": Side,
         "streams.distinct": Distinct,
+        "streams.sessions": Sessions,
     }

@@ -220,13 +220,13 @@ def _of_sink(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[Ba
 
 
 def _of_batches(flow: Flow, query: Query, commits: Iterable[Commit]) -> Iterator[BatchRow]:
-    """Yield a row per batch that has a ledger, with what the ledger counts; of a MERGE into a
-    dimension also what became of its rows."""
+    """Yield a row per batch that has a ledger, with what the ledger counts; of a MERGE
+    also what became of its rows."""
     for commit in commits:
         if commit.ledger and ledger.UPKEEP not in commit.ledger:
             fields = commit.ledger
             merged: Mapping[str, int] = {}
-            if query.dimension:
+            if commit.operation == "MERGE":
                 merged = {name: commit.metric(told_as) for name, told_as in MERGED.items()}
             yield BatchRow(
                 query.name,

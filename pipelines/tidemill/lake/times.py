@@ -33,6 +33,16 @@ def of_epoch(seconds: int | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
 
 
+def of_micros(micros: int) -> datetime:
+    """Return the UTC time of a number of microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def to_micros(moment: datetime) -> int:
+    """Return an instant as a number of microseconds since 1970."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
 def collect(frame: DataFrame) -> list[Row]:
     """Return the frame's rows, each TIMESTAMP in them, at any depth, as a datetime in UTC.
 

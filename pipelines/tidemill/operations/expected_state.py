@@ -13,8 +13,9 @@ HOUR = 3600
 
 
 def expected_state(lake: Lake, rate: float | None) -> list[dict[str, Any]]:
-    """Return for each of the pipeline's streams `{stream, rate, measured, state_rows, inputs}`:
-    `inputs` says for each how long an event is kept, in seconds, and how many rows that makes.
+    """Return for each of the pipeline's streams that keeps a state `{stream, rate, measured,
+    state_rows, max_state_rows, inputs}`: `inputs` says for each how long an event is kept, in
+    seconds, and how many rows that makes.
 
     `rate` is the events a second that each input gets; without one it is measured: those of the
     lake, over the hours in which there were any, as if each input got them all. Of a lake without
@@ -22,7 +23,7 @@ def expected_state(lake: Lake, rate: float | None) -> list[dict[str, Any]]:
     """
     if rate is not None and not 0 < rate < float("inf"):
         raise UsageError(f"a rate of {rate}", where="rate", expected="events a second, above 0")
-    streams = lake.pipeline.streams
+    streams = [stream for stream in lake.pipeline.streams if stream.kept]
     used = rate if rate is not None or not streams else _measured(lake)
     return [_of_stream(stream, used, measured=rate is None) for stream in streams]
 

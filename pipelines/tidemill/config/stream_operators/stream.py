@@ -11,6 +11,8 @@ streams:
     max_state_rows: 5000000
   - name: first_plays
     distinct: {keys: [profile_id, gti], watermark: 1h}
+  - name: visits
+    sessions: {keys: [profile_id], gap: 30m, watermark: 10m, page: gti}
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pydantic import Field, model_validator
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.inputs import Input
 from tidemill.config.stream_operators.join import Join
+from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.yaml_loader import Declared
 from tidemill.features.checks import Misdeclared
 from tidemill.features.types import RESERVED, Identifier
@@ -33,33 +36,46 @@ TAKEN = (
     "_bronze _quarantine _events _replays _alerts _buckets _hours _arrivals _features _history "
     "_dimension _refused _current _status _ticks"
 ).split()
+OPERATORS = ("join", "distinct", "sessions")
 OWN = ("matched", "seconds_between")
+OF_SESSIONS = (
+    "session_start session_end closes_at closed page_views pages_visited length bounce first_page "
+    "last_page path session_day"
+).split()
 
 
 class Stream(Declared):
-    """Rows that follow the events by one operator, appended to the table `name` as they are known
-    for sure: a `join` of the events with themselves, or the `distinct` ones.
+    """Rows that follow the events by one operator, in the table `name`: a `join` of the events with
+    themselves or the `distinct` ones, appended as they are known for sure; `sessions`, which are
+    there while they go on.
 
-    The operator's state holds what it waits for. With `max_state_rows` the pipeline stops when the
-    state holds more.
+    The state of `join` and `distinct` holds what they wait for. With `max_state_rows` the pipeline
+    stops when the state holds more.
     """
 
     name: Identifier
     join: Join | None = None
     distinct: Distinct | None = None
+    sessions: Sessions | None = None
     max_state_rows: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _check(self) -> Stream:
-        if (self.join is None) == (self.distinct is None):
-            raise Misdeclared(f"stream {self.name} has one of `join` and `distinct`")
+        if len([word for word in OPERATORS if getattr(self, word)]) != 1:
+            raise Misdeclared(f"stream {self.name} has one of {', '.join(OPERATORS)}")
+        if self.sessions and self.max_state_rows:
+            raise Misdeclared("sessions have no state, so no limit of it", "max_state_rows")
         return self
 
     @property
-    def operator(self) -> Join | Distinct:
+    def word(self) -> str:
+        """The word of its operator."""
+        return next(word for word in OPERATORS if getattr(self, word))
+
+    @property
+    def operator(self) -> Join | Distinct | Sessions:
         """What makes the rows."""
-        operator = self.join or self.distinct
-        assert operator is not None
+        operator: Join | Distinct | Sessions = getattr(self, self.word)
         return operator
 
     @property
@@ -100,7 +116,7 @@ def checked(
             message = f"a stream's name may not {'end' if ends else 'begin'} with "
             raise Misdeclared(message + (*ends, "tidemill_")[0], "streams", place, "name")
         taken.add(name)
-        word = "join" if stream.join else "distinct"
+        word = stream.word
         operator = stream.operator.checked(types, "streams", place, word)
         found.append(stream.model_copy(update={word: operator}))
         _refuse_columns(found[-1], views[0], place)
@@ -118,6 +134,8 @@ def _refuse_columns(stream: Stream, view: FeatureView, place: int) -> None:
             *(f"{side.name}_{end}" for side in sides for end in ("at", "record_id")),
             *(f"{side.name}_{column}" for side in sides for column in side.columns),
         ]
+    elif stream.sessions:
+        own, names = [*RESERVED, *OF_SESSIONS], [*stream.sessions.keys]
     else:
         assert stream.distinct is not None
         names = [*stream.distinct.keys, *stream.distinct.columns]

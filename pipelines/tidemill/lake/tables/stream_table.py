@@ -1,4 +1,5 @@
-"""The table of a stream's rows, each an event of its own: features can be declared on them."""
+"""The table of a stream's rows: events of their own, on which features can be declared, or
+sessions, which change while they go on."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterator
 
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join
+from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.features import FeatureView
 from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
@@ -18,6 +20,8 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
     """Return the table of a stream, whose events have the schema and time of a view. Its change
     data feed is on: by it another pipeline has the rows as its events."""
     time = events.event_time
+    if stream.sessions:
+        return _of_sessions(stream, stream.sessions, events)
     if stream.join:
         what, columns = "Pairs of events that belong together", _pairs(stream.join, events)
     else:
@@ -39,6 +43,38 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
         (time, "batch"),
         {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition},
         sorted_by=time,
+    )
+
+
+def _of_sessions(stream: Stream, sessions: Sessions, events: FeatureView) -> Table:
+    return Table(
+        stream.name,
+        "Sessions, one row per keys and session_start: they change while they go on",
+        (
+            *(Column(name, events.types[name], "key", False) for name in sessions.keys),
+            Column("session_start", "TIMESTAMP", "time of the first event", False),
+            Column("session_end", "TIMESTAMP", "time of the last event", False),
+            Column("closes_at", "TIMESTAMP", "an event up to then goes on with it", False),
+            Column("closed", "BOOLEAN", "the watermark has passed closes_at", False),
+            Column("page_views", "BIGINT", "how many events", False),
+            Column("pages_visited", "BIGINT", "how many different pages", False),
+            Column("length", "DOUBLE", "seconds from the first event to the last one", False),
+            Column("bounce", "BOOLEAN", "whether there was one event alone", False),
+            Column("first_page", "STRING", "page of the first event"),
+            Column("last_page", "STRING", "page of the last event"),
+            Column("path", "ARRAY<STRING>", "the first 100 pages, in their order", False),
+            Column("batch", "BIGINT", "the batch that wrote the row last", False),
+            Column("session_day", "DATE", "the day of session_start", False),
+        ),
+        ("session_day",),
+        ("session_start", "closes_at", "batch"),
+        {
+            **LEDGER_RETENTION,
+            CHANGE_FEED: "true",
+            DEFINITION: stream.definition,
+            "delta.enableDeletionVectors": "false",
+        },
+        sorted_by="session_start",
     )
 
 

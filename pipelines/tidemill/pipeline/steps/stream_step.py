@@ -15,15 +15,22 @@ from tidemill.pipeline import queries
 from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.queries import Pipeline, Trigger
 from tidemill.pipeline.streams import row_batch, state_limit, stream_rows
+from tidemill.pipeline.streams.session_batch import merge_sessions
 from tidemill.pipeline.streams.stream_progress import StreamProgress
 
 EVERYTHING = 2**31 - 1
 
 
 def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
-    """Start following the events. The first batch takes all that are there: files of a snapshot are
-    in no order, and of two batches the second one's events would be late."""
+    """Start following the events. The first batch of an operator with a state takes all that are
+    there: files of a snapshot are in no order, and of two batches the second one's events would be
+    late."""
     lake, stream = pipeline.lake, pipeline.definition.stream(str(query.stream))
+    if stream.sessions:
+        merge = partial(session_batch, lake=lake, name=stream.name)
+        return pipeline.named(
+            pipeline.follow(query).writeStream.foreachBatch(merge), query, trigger
+        ).start()
     whole = not lake.checkpoint(query.checkpoint).has_read
     events = pipeline.follow(query, EVERYTHING if whole else None)
     step = partial(stream_batch, lake=lake, name=stream.name)
@@ -60,3 +67,9 @@ def stream_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> N
     """One batch of a stream; any frame of its rows and any id."""
     with of_batch(lake, f"stream_{name}", batch_id, name):
         row_batch.append_rows(batch, batch_id, lake=lake, stream=lake.pipeline.stream(name))
+
+
+def session_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> None:
+    """One batch of sessions; any frame of events and any id."""
+    with of_batch(lake, f"stream_{name}", batch_id, name):
+        merge_sessions(batch, batch_id, lake=lake, stream=lake.pipeline.stream(name))

@@ -15,6 +15,7 @@ from tidemill.sources.generator.kinds import (
     orders,
     products,
     purchases,
+    visits,
 )
 from tidemill.sources.generator.kinds.kind import Kind
 
@@ -29,6 +30,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "purchases": purchases.KIND,
         "customers": customers.KIND,
         "orders": orders.KIND,
+        "visits": visits.KIND,
     }
 )
 

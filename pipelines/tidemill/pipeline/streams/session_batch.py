@@ -1,0 +1,184 @@
+"""A batch of events into the table of sessions: those that it touches are made again and MERGEd.
+
+    new events ──by key──► spans ◄── sessions that they touch, in the table
+                            │
+                  events of the spans ──► sessions ──differ from the table's──► MERGE, txn = batch
+
+No event is too late: a session that it opens again, prolongs or joins with another is made of its
+events once more. Sessions that are open are in the table, and are closed when the watermark, the
+newest event's time less the declared lateness, has passed the time at which they end.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.config.stream_operators.stream import Stream
+from tidemill.lake import times
+from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.parameters import literal
+from tidemill.lake.tables import Table
+from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.streams.session_rows import AT, GAP, session_rows, taken
+
+log = logging.getLogger(__name__)
+
+SOURCE = "tidemill_sessions"
+FIRST, LAST = "__first", "__last"  # of a key, what its sessions may touch
+GONE = "__gone"
+
+
+def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -> None:
+    """Bring the sessions of the events of a batch into the stream's table, once; the same batch
+    again finds itself there. A batch that changes no session leaves no commit."""
+    lake, started = lake.within(batch.sparkSession), time.monotonic()
+    sessions, table = stream.sessions, lake.tables.streams[stream.name]
+    assert sessions is not None
+    newest = ledger.newest_append(lake, table.name, lake.generation)
+    before = (newest and newest.ledger) or {}
+    if int(before.get("batch", -1)) >= batch_id:
+        log.info("%s holds batch %d already", table.name, batch_id)
+        return
+    at = lake.pipeline.events.event_time
+    (row,) = times.collect(batch.agg(F.max(at).alias("newest"), F.max("batch").alias("clean")))
+    if row["newest"] is None:
+        return
+    event_time = max(row["newest"], times.of_micros(int(before.get("newest", 0))))
+    watermark = times.at(event_time - sessions.lateness)
+    with cached(_spans(taken(batch, sessions, at), table, sessions, lake)) as spans:
+        events = _events_of(spans, sessions, lake, row["clean"])
+        made = session_rows(events, sessions).withColumn("closed", F.col("closes_at") < watermark)
+        with cached(_changes(made, spans, table, sessions, lake, watermark)) as changes:
+            counts = _counted(changes)
+            if not counts["accepted"]:
+                return
+            reach("stream.counted")
+            fields = {
+                "generation": lake.generation,
+                "batch": batch_id,
+                "accepted": counts["accepted"],
+                "newest": times.to_micros(event_time),
+                "seconds": {"stream": round(time.monotonic() - started, 3)},
+            }
+            _merge(changes, counts, fields, table, sessions, lake, batch_id)
+    reach("stream.appended")
+    log.info("stream %s batch %d: %d sessions", stream.name, batch_id, counts["accepted"])
+
+
+def _spans(new: DataFrame, table: Table, sessions: Sessions, lake: Lake) -> DataFrame:
+    """Return for each key of new events the time, both ends included, in which its sessions are
+    made again: that of its events, and of the sessions which they touch."""
+    keys = list(sessions.keys)
+    ends = F.col(AT) + F.make_interval(secs=F.col(GAP))
+    own = new.groupBy(*keys).agg(F.min(AT).alias(FIRST), F.max(ends).alias(LAST))
+    touched = (
+        lake.spark.table(table.name)
+        .join(own, keys)
+        .where((F.col("session_start") <= F.col(LAST)) & (F.col("closes_at") >= F.col(FIRST)))
+    )
+    theirs = touched.groupBy(*keys).agg(
+        F.min("session_start").alias(FIRST), F.max("closes_at").alias(LAST)
+    )
+    both = own.unionByName(theirs).groupBy(*keys)
+    return both.agg(F.min(FIRST).alias(FIRST), F.max(LAST).alias(LAST))
+
+
+def _events_of(spans: DataFrame, sessions: Sessions, lake: Lake, clean: int) -> DataFrame:
+    """Return the events of the spans, up to a batch of clean."""
+    (bounds,) = times.collect(
+        spans.agg(F.date_trunc("hour", F.min(FIRST)).alias("first"), F.max(LAST).alias("last"))
+    )
+    events = lake.spark.table(lake.tables.events.name).where(F.col("batch") <= clean)
+    if bounds["first"] is None:
+        events = events.limit(0)
+    else:
+        hour = F.col("event_hour")
+        events = events.where(hour.between(times.at(bounds["first"]), times.at(bounds["last"])))
+    rows = taken(events, sessions, lake.pipeline.events.event_time)
+    inside = rows.join(spans, list(sessions.keys)).where(
+        F.col(AT).between(F.col(FIRST), F.col(LAST))
+    )
+    return inside.drop(FIRST, LAST)
+
+
+def _changes(
+    made: DataFrame,
+    spans: DataFrame,
+    table: Table,
+    sessions: Sessions,
+    lake: Lake,
+    watermark: Column,
+) -> DataFrame:
+    """Return the rows of the table that change: sessions as they are now, those that are `GONE`,
+    and those that nothing touched and that the watermark closes."""
+    by = [*sessions.keys, "session_start"]
+    known = lake.spark.table(table.name).drop("batch")
+    near = known.join(spans, list(sessions.keys)).where(
+        F.col("session_start").between(F.col(FIRST), F.col(LAST))
+    )
+    near = near.drop(FIRST, LAST)
+    columns = [name for name in table.column_names if name != "batch"]
+    new = made.select(*columns).exceptAll(near.select(*columns)).withColumn(GONE, F.lit(False))
+    gone = near.join(made.select(*by), by, "left_anti").select(*columns)
+    closing = known.where(~F.col("closed") & (F.col("closes_at") < watermark))
+    closing = closing.join(spans.select(*sessions.keys, FIRST, LAST), list(sessions.keys), "left")
+    closing = closing.where(
+        F.col(FIRST).isNull() | ~F.col("session_start").between(F.col(FIRST), F.col(LAST))
+    )
+    closed = closing.withColumn("closed", F.lit(True)).select(*columns)
+    return new.unionByName(gone.withColumn(GONE, F.lit(True))).unionByName(
+        closed.withColumn(GONE, F.lit(False))
+    )
+
+
+def _counted(changes: DataFrame) -> Mapping[str, Any]:
+    """Return how many rows change, the times in which those sessions began, and whether some go."""
+    (row,) = times.collect(
+        changes.agg(
+            F.count("*").alias("accepted"),
+            F.min("session_start").alias("first"),
+            F.max("session_start").alias("last"),
+        )
+    )
+    return row.asDict()
+
+
+def _merge(
+    changes: DataFrame,
+    counts: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    table: Table,
+    sessions: Sessions,
+    lake: Lake,
+    batch_id: int,
+) -> None:
+    """MERGE the changes; a table that has the transaction already takes nothing."""
+    stamped = changes.withColumn("batch", F.lit(batch_id).cast("bigint"))
+    stamped.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
+    first, last = (literal(counts[name]) for name in ("first", "last"))
+    same = [f"known.{name} = changed.{name}" for name in (*sessions.keys, "session_start")]
+    within = f"known.session_start BETWEEN {first} AND {last}"  # other files are not read
+    names = ", ".join(table.column_names)
+    values = ", ".join(f"changed.{name}" for name in table.column_names)
+    assigned = ", ".join(f"{name} = changed.{name}" for name in table.column_names)
+    text = (
+        f"MERGE INTO {table.name} AS known USING {SOURCE} AS changed\n"
+        f"ON {' AND '.join([*same, within])}\n"
+        f"WHEN MATCHED AND changed.{GONE} THEN DELETE\n"
+        f"WHEN MATCHED THEN UPDATE SET {assigned}\n"
+        f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"
+    )
+    try:
+        with writer.carrying(lake.spark, fields, (lake.app_id(table), batch_id)):
+            lake.spark.sql(text).collect()
+    finally:
+        lake.spark.catalog.dropTempView(SOURCE)

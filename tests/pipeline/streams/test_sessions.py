@@ -1,0 +1,162 @@
+"""Sessions made again from the events: in any order, late ones, merged ones, open and closed."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakes import at
+from stream_lakes import Event, StreamLake, declared
+from tidemill.lake import times
+from tidemill.pipeline.steps import stream_step
+
+WORDS: dict[str, Any] = {
+    "keys": ["item"],
+    "where": "kind != 'robot'",
+    "gap": "30m",
+    "gap_by": {"of": "kind", "gaps": {"brief": "10m"}},
+    "watermark": "10m",
+    "page": "kind",
+}
+VISITS = declared([{"name": "visits", "sessions": WORDS}])
+HALF, TEN = timedelta(minutes=30), timedelta(minutes=10)
+
+
+def oracle(events: list[Event]) -> dict[tuple[str, datetime], tuple[Any, ...]]:
+    """The sessions by key and start: end, closes_at, closed, events, pages, first, last, path."""
+    watermark = max(time for _, _, time in events) - TEN
+    sessions: dict[tuple[str, datetime], list[tuple[datetime, int, str]]] = {}
+    closes: dict[tuple[str, datetime], datetime] = {}
+    open_: dict[str, tuple[str, datetime]] = {}
+    numbered = [(time, number, item, kind) for number, (kind, item, time) in enumerate(events, 1)]
+    for time, number, item, kind in sorted(numbered):
+        if kind == "robot":
+            continue
+        key = open_.get(item)
+        if key is None or time > closes[key]:
+            key = open_[item] = (item, time)
+            closes[key] = time
+        sessions.setdefault(key, []).append((time, number, kind))
+        closes[key] = max(closes[key], time + (TEN if kind == "brief" else HALF))
+    return {
+        key: (
+            mine[-1][0],
+            closes[key],
+            closes[key] < watermark,
+            len(mine),
+            len({kind for *_, kind in mine}),
+            mine[0][2],
+            mine[-1][2],
+            [kind for *_, kind in mine],
+        )
+        for key, mine in sessions.items()
+    }
+
+
+def found(lake: StreamLake) -> dict[tuple[str, datetime], tuple[Any, ...]]:
+    rows = times.collect(lake.lake.spark.table("visits"))
+    names = (
+        "session_end closes_at closed page_views pages_visited first_page last_page path".split()
+    )
+    sessions = {(row["item"], row["session_start"]): tuple(row[n] for n in names) for row in rows}
+    assert len(sessions) == len(rows), "a session stands twice"
+    for row in rows:
+        length = (row["session_end"] - row["session_start"]).total_seconds()
+        assert (row["length"], row["bounce"]) == (length, row["page_views"] == 1)
+        assert row["session_day"] == row["session_start"].date()
+    return sessions
+
+
+def step(lake: StreamLake, *events: Event) -> None:
+    """One batch of clean, and one of the stream over it."""
+    lake.feed(*events)
+    new = lake.lake.spark.table("shop_events").where(F.col("batch") == lake.batch)
+    stream_step.session_batch(new, lake.batch, lake=lake.lake, name="visits")
+
+
+def test_sessions_are_what_brute_force_says_after_every_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Events of a day in any order: each batch joins, prolongs and begins sessions before and
+    behind those that are there."""
+    choose, lake = random.Random(3), StreamLake.new(spark, tmp_path / "lake", VISITS)
+    events: list[Event] = []
+    for _ in range(6):
+        new = [
+            (
+                choose.choice(["home", "cart", "brief", "robot"]),
+                choose.choice("ab"),
+                at("20T00:00") + timedelta(minutes=choose.randrange(24 * 60)),
+            )
+            for _ in range(9)
+        ]
+        events += new
+        step(lake, *new)
+        assert found(lake) == oracle(events)
+    closed = {session[2] for session in found(lake).values()}
+    assert closed == {True, False}
+
+
+def test_a_pause_of_exactly_the_gap_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    events: list[Event] = [
+        ("home", "a", at("09:00")),
+        ("cart", "a", at("09:30")),  # the last moment
+        ("home", "b", at("09:00")),
+        ("cart", "b", at("09:30:00.000001")),
+    ]
+    step(lake, *events)
+    assert found(lake) == oracle(events)
+    assert [(key, session[3]) for key, session in sorted(found(lake).items())] == [
+        (("a", at("09:00")), 2),
+        (("b", at("09:00")), 1),
+        (("b", at("09:30:00.000001")), 1),
+    ]
+
+
+def test_a_late_event_joins_two_closed_sessions(spark: SparkSession, tmp_path: Path) -> None:
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    events: list[Event] = [("home", "a", at("09:00")), ("cart", "a", at("10:00"))]
+    step(lake, *events)
+    step(lake, later := ("home", "z", at("12:00")))
+    assert found(lake) == oracle([*events, later])
+    assert all(closed for (key, _), (_, _, closed, *_) in found(lake).items() if key == "a")
+    step(lake, late := ("help", "a", at("09:30")))
+    assert found(lake) == oracle([*events, later, late])
+    assert found(lake)["a", at("09:00")][3:] == (3, 3, "home", "cart", ["home", "help", "cart"])
+
+    (newest,) = lake.lake.commits("visits", 1)
+    assert newest.operation == "MERGE" and newest.metric("numTargetRowsDeleted") == 1
+
+
+def test_a_batch_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    step(lake, ("home", "a", at("09:00")), ("robot", "a", at("09:05")), ("robot", "b", at("09:05")))
+    before = lake.lake.commits("visits", 1)[0].version
+    new = spark.table("shop_events")
+    stream_step.session_batch(new, 0, lake=lake.lake, name="visits")
+    assert lake.lake.commits("visits", 1)[0].version == before
+    stream_step.session_batch(new, 1, lake=lake.lake, name="visits")  # nothing of it is new
+    assert lake.lake.commits("visits", 1)[0].version == before
+
+
+@pytest.mark.stream
+def test_a_run_brings_sessions_and_tells_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    events: list[Event] = [("home", "a", at("09:00")), ("cart", "a", at("09:10"))]
+    lake.feed(*events)
+    lake.run()
+    lake.feed(last := ("home", "b", at("10:00")))
+    lake.run()
+    assert found(lake) == oracle([*events, last])
+    told = spark.table("tidemill_batches").where("query = 'stream'").orderBy("batch").collect()
+    assert [(row["view"], row["accepted"], row["merged"]["inserted"]) for row in told] == [
+        ("visits", 1, 1),
+        ("visits", 2, 1),  # one is closed
+    ]
