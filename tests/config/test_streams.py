@@ -15,6 +15,7 @@ from tidemill.errors import DefinitionError
 from tidemill.lake import tables
 
 SESSIONS: dict[str, Any] = {"keys": ["item"], "gap": "30m", "watermark": "10m", "page": "kind"}
+TOTALS: dict[str, Any] = {"length": "10m", "watermark": "10m", "compute": {"n": "count"}}
 DISTINCT: dict[str, Any] = {"keys": ["item"], "watermark": "10m"}
 
 
@@ -44,8 +45,11 @@ def side(word: str, **words: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ({}, "stream s has one of join, distinct, sessions"),
-        ({"join": join(), "distinct": DISTINCT}, "stream s has one of join, distinct, sessions"),
+        ({}, "stream s has one of join, distinct, sessions, totals"),
+        (
+            {"join": join(), "distinct": DISTINCT},
+            "stream s has one of join, distinct, sessions, totals",
+        ),
         ({"join": join(), "name": "items"}, "stream 'items' is called as a view, a dimension or"),
         ({"join": join(), "name": "s_events"}, "a stream's name may not end with _events"),
         ({"join": join(), "name": "tidemill_s"}, "a stream's name may not begin with tidemill_"),
@@ -74,6 +78,38 @@ def side(word: str, **words: Any) -> dict[str, Any]:
             "its values are texts",
         ),
         ({"sessions": SESSIONS, "max_state_rows": 5}, "sessions have no state, so no limit of it"),
+        ({"totals": {**TOTALS, "every": "11m"}}, "every 11m must be at most the length"),
+        ({"totals": {**TOTALS, "length": "1d", "every": "1s"}}, "and a 1000th at least"),
+        ({"totals": {**TOTALS, "watermark": None}}, "totals of events need a watermark"),
+        ({"totals": {**TOTALS, "of": "buy"}}, "there is no join of which it could be a side"),
+        ({"totals": {**TOTALS, "compute": {"n": {"sum": "kind"}}}}, "sum is of numbers"),
+        ({"totals": {**TOTALS, "compute": {"n": {"sum": "pric"}}}}, "no column 'pric'.*price"),
+        (
+            {"totals": {**TOTALS, "compute": {"n": {"median": "price"}}}},
+            "unknown function 'median'.*mean",
+        ),
+        ({"totals": {**TOTALS, "compute": {"n": "counts"}}}, "takes count, or a function of a"),
+        ({"totals": {**TOTALS, "compute": {"window_start": "count"}}}, "is called window_start"),
+        ({"totals": {**TOTALS, "compute": {}}}, "at least 1 item"),
+        ({"totals": {**TOTALS, "partition": "kind"}}, "'kind' is none of the keys"),
+        (
+            {"totals": {**TOTALS, "then": {"length": "15m", "compute": {"a": {"mean": "n"}}}}},
+            "its length must be several of 10m, found 15m",
+        ),
+        (
+            {"totals": {**TOTALS, "then": {"length": "1h", "compute": {"a": {"mean": "m"}}}}},
+            "no column 'm'",
+        ),
+        ({"join": join(), "totals": TOTALS}, "watermark is said by the sides of the join"),
+        (
+            {"join": join(), "totals": {"length": "1h", "compute": {"n": "count"}}},
+            "totals behind a join say by whose time: of: ask or buy",
+        ),
+        (
+            {"join": join(kind="left"), "totals": {"length": "1h", "compute": {"n": "count"}}},
+            "totals are of pairs: kind: inner",
+        ),
+        ({"join": join(), "sessions": SESSIONS}, "only totals may stand behind a join"),
         ({"distinct": DISTINCT, "max_state_rows": 0}, "greater than or equal to 1"),
     ],
 )

@@ -146,6 +146,25 @@ def page_views(window: Window) -> dict[str, Any]:
     }
 
 
+def category_sales(window: Window) -> dict[str, Any]:
+    return {
+        f"{name}_{text}": value
+        for text, length in {"1h": HOURS, "1d": DAYS}.items()
+        for name, value in (
+            ("revenue_sum", sum(values(window(length), "amount"), Decimal("0.00"))),
+            ("sale_count", len(window(length))),
+        )
+    }
+
+
+def ad_views(window: Window) -> dict[str, Any]:
+    return {
+        f"{type_}_count_{text}": len(of_type(window(length), type_))
+        for text, length in {"1h": HOURS, "1d": DAYS}.items()
+        for type_ in ("impression", "click")
+    }
+
+
 def orders(window: Window) -> dict[str, Any]:
     counts = {
         f"{type_}_count_{text}": len(of_type(window(length), type_))
@@ -264,6 +283,19 @@ ORACLES = {
         "event_time",
         {"user_id": str, "user_kind": str, "page": str},
         page_views,
+    ),
+    "sales_summary": Oracle(
+        ("category",),
+        "event_time",
+        {"category": str, "user_id": str, "amount": NUMBER},
+        category_sales,
+    ),
+    "ad_attribution": Oracle(
+        ("ad_id",),
+        "event_time",
+        {"impression_id": str, "ad_id": str, "event_type": str},
+        ad_views,
+        types=("impression", "click"),
     ),
     "card_fraud": Oracle(
         ("card_id",),

@@ -31,6 +31,7 @@ from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join, Side
 from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
+from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.config.yaml_loader import Declared, Words, explained
 from tidemill.errors import DefinitionError, UsageError
 from tidemill.features.checks import Misdeclared
@@ -119,10 +120,10 @@ class PipelineDefinition(Declared):
     table that maintenance feeds, or the run after its refreshes.
     Without a `clock` it goes by that of its source's kind. `dimensions` are kept by the changes
     that sources of their own bring, and `enrich` says what events take of them. `streams` are rows
-    that follow the events in tables of their own: joins, distinct events, sessions. With `publish`
-    an online store follows gold; a `sink` is sent what changes in it. `alerts` are rules over the
-    features of a key: when one becomes true, and when it ends, stands in `<pipeline>_alerts`, from
-    where `alert_sinks` get it.
+    that follow the events in tables of their own: joins, distinct events, sessions, totals. With
+    `publish` an online store follows gold; a `sink` is sent what changes in it. `alerts` are rules
+    over the features of a key: when one becomes true, and when it ends, stands in
+    `<pipeline>_alerts`, from where `alert_sinks` get it.
     """
 
     model_config = ConfigDict(defer_build=True)  # the kinds of sources are not known yet
@@ -392,4 +393,5 @@ def _words() -> Words:
         "streams.join.right": Side,
         "streams.distinct": Distinct,
         "streams.sessions": Sessions,
+        "streams.totals": Totals,
     }

@@ -5,4 +5,5 @@ inputs        the events that an operator reads, and how late they may be
 join          pairs of events, each within a time of the other
 distinct      the first event of each key within a time
 sessions      the events of a key that follow each other without a long pause
+window_totals totals of windows of time, and totals of these
 """

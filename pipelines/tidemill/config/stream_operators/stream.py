@@ -13,6 +13,8 @@ streams:
     distinct: {keys: [profile_id, gti], watermark: 1h}
   - name: visits
     sessions: {keys: [profile_id], gap: 30m, watermark: 10m, page: gti}
+  - name: active_profiles
+    totals: {length: 5m, watermark: 10m, compute: {profiles: {approx_distinct: profile_id}}}
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.inputs import Input
 from tidemill.config.stream_operators.join import Join
 from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.config.yaml_loader import Declared
 from tidemill.features.checks import Misdeclared
 from tidemill.features.types import RESERVED, Identifier
@@ -36,7 +39,8 @@ TAKEN = (
     "_bronze _quarantine _events _replays _alerts _buckets _hours _arrivals _features _history "
     "_dimension _refused _current _status _ticks"
 ).split()
-OPERATORS = ("join", "distinct", "sessions")
+OPERATORS = ("join", "distinct", "sessions", "totals")
+Operator = Join | Distinct | Sessions | Totals
 OWN = ("matched", "seconds_between")
 OF_SESSIONS = (
     "session_start session_end closes_at closed page_views pages_visited length bounce first_page "
@@ -47,36 +51,67 @@ OF_SESSIONS = (
 class Stream(Declared):
     """Rows that follow the events by one operator, in the table `name`: a `join` of the events with
     themselves or the `distinct` ones, appended as they are known for sure; `sessions`, which are
-    there while they go on.
+    there while they go on; `totals` of windows of time, also of a join's pairs.
 
-    The state of `join` and `distinct` holds what they wait for. With `max_state_rows` the pipeline
-    stops when the state holds more.
+    The state of an operator holds what it waits for; sessions have none. With `max_state_rows` the
+    pipeline stops when the state holds more.
     """
 
     name: Identifier
     join: Join | None = None
     distinct: Distinct | None = None
     sessions: Sessions | None = None
+    totals: Totals | None = None
     max_state_rows: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _check(self) -> Stream:
-        if len([word for word in OPERATORS if getattr(self, word)]) != 1:
-            raise Misdeclared(f"stream {self.name} has one of {', '.join(OPERATORS)}")
+        words = [word for word in OPERATORS if getattr(self, word)]
+        if words == ["join", "totals"]:
+            self._check_totals_of_pairs()
+        elif len(words) != 1:
+            raise Misdeclared(
+                f"stream {self.name} has one of {', '.join(OPERATORS)}; only totals may stand "
+                "behind a join"
+            )
+        elif self.totals and self.totals.watermark is None:
+            raise Misdeclared("totals of events need a watermark", "totals")
+        elif self.totals and self.totals.of is not None:
+            raise Misdeclared("there is no join of which it could be a side", "totals", "of")
         if self.sessions and self.max_state_rows:
             raise Misdeclared("sessions have no state, so no limit of it", "max_state_rows")
         return self
 
+    def _check_totals_of_pairs(self) -> None:
+        join, totals = self.join, self.totals
+        assert join is not None and totals is not None
+        for word in ("where", "watermark"):
+            if getattr(totals, word) is not None:
+                raise Misdeclared(f"{word} is said by the sides of the join", "totals", word)
+        if join.kind != "inner":
+            raise Misdeclared("totals are of pairs: kind: inner", "join", "kind")
+        sides = [side.name for side in join.sides]
+        if totals.of not in sides:
+            message = f"totals behind a join say by whose time: of: {' or '.join(sides)}"
+            raise Misdeclared(message, "totals")
+        if totals.emit != "closed":
+            raise Misdeclared("behind a join windows come once: emit: closed", "totals")
+
     @property
     def word(self) -> str:
-        """The word of its operator."""
+        """The word of its first operator."""
         return next(word for word in OPERATORS if getattr(self, word))
 
     @property
-    def operator(self) -> Join | Distinct | Sessions:
-        """What makes the rows."""
-        operator: Join | Distinct | Sessions = getattr(self, self.word)
+    def operator(self) -> Operator:
+        """What takes the events in."""
+        operator: Operator = getattr(self, self.word)
         return operator
+
+    @property
+    def merges(self) -> bool:
+        """Whether its rows change, instead of being appended."""
+        return bool(self.sessions or (self.totals and self.totals.merges))
 
     @property
     def inputs(self) -> Mapping[str, Input]:
@@ -90,8 +125,11 @@ class Stream(Declared):
 
     @property
     def definition(self) -> str:
-        """The operator's words, by which a checkpoint and a table know which rows they have."""
-        return self.operator.model_dump_json(exclude_defaults=True)
+        """The operators' words, by which a table knows which rows it has."""
+        behind = (
+            self.totals.model_dump_json(exclude_defaults=True) if self.join and self.totals else ""
+        )
+        return self.operator.model_dump_json(exclude_defaults=True) + behind
 
     def __hash__(self) -> int:
         """Return a hash by the name alone: its table's."""
@@ -117,15 +155,30 @@ def checked(
             raise Misdeclared(message + (*ends, "tidemill_")[0], "streams", place, "name")
         taken.add(name)
         word = stream.word
-        operator = stream.operator.checked(types, "streams", place, word)
-        found.append(stream.model_copy(update={word: operator}))
+        understood: dict[str, object] = {
+            word: stream.operator.checked(types, "streams", place, word)
+        }
+        if stream.join and stream.totals:
+            known = pair_types(stream.join, types)
+            understood["totals"] = stream.totals.checked(known, "streams", place, "totals")
+        found.append(stream.model_copy(update=understood))
         _refuse_columns(found[-1], views[0], place)
     return tuple(found)
+
+
+def pair_types(join: Join, types: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of the columns of a join's pairs that can be counted by."""
+    columns = {name: types[name] for name in join.keys}
+    for side in join.sides:
+        columns |= {f"{side.name}_{name}": types[name] for name in side.columns}
+    return {**columns, "seconds_between": "DOUBLE"}
 
 
 def _refuse_columns(stream: Stream, view: FeatureView, place: int) -> None:
     """Raise Misdeclared where two columns of the stream's rows would have one name."""
     own = [view.event_time, *RESERVED]
+    if stream.join and stream.totals:
+        return
     if stream.join:
         sides = stream.join.sides
         own += OWN
@@ -134,6 +187,8 @@ def _refuse_columns(stream: Stream, view: FeatureView, place: int) -> None:
             *(f"{side.name}_{end}" for side in sides for end in ("at", "record_id")),
             *(f"{side.name}_{column}" for side in sides for column in side.columns),
         ]
+    elif stream.totals:
+        return
     elif stream.sessions:
         own, names = [*RESERVED, *OF_SESSIONS], [*stream.sessions.keys]
     else:

@@ -3,12 +3,13 @@ sessions, which change while they go on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join
 from tidemill.config.stream_operators.sessions import Sessions
-from tidemill.config.stream_operators.stream import Stream
+from tidemill.config.stream_operators.stream import Stream, pair_types
+from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.features import FeatureView
 from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
 from tidemill.lake.tables.view_tables import BATCH
@@ -22,6 +23,8 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
     time = events.event_time
     if stream.sessions:
         return _of_sessions(stream, stream.sessions, events)
+    if stream.totals:
+        return _of_totals(stream, stream.totals, events)
     if stream.join:
         what, columns = "Pairs of events that belong together", _pairs(stream.join, events)
     else:
@@ -44,6 +47,45 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
         {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition},
         sorted_by=time,
     )
+
+
+def _of_totals(stream: Stream, totals: Totals, events: FeatureView) -> Table:
+    known = pair_types(stream.join, events.types) if stream.join else events.types
+    partition = totals.partition or "window_day"
+    columns = (
+        *(Column(name, known[name], "key") for name in totals.result_keys),
+        Column("window_start", "TIMESTAMP", "the window is [window_start, window_end)", False),
+        Column("window_end", "TIMESTAMP", "its end, in no window of its own", False),
+        *_computed_columns(totals, known),
+        Column("batch", "BIGINT", "the batch that wrote the row last", False),
+        Column("window_day", "DATE", "the day of window_start", False),
+    )
+    return Table(
+        stream.name,
+        "Totals of windows of time, one row per keys and window",
+        (
+            *(column for column in columns if column.name != partition),
+            *(column for column in columns if column.name == partition),
+        ),
+        (partition,),
+        ("window_start", "batch"),
+        {
+            **LEDGER_RETENTION,
+            CHANGE_FEED: "true",
+            DEFINITION: stream.definition,
+            "delta.enableDeletionVectors": "false",
+        },
+        sorted_by="window_start",
+    )
+
+
+def _computed_columns(totals: Totals, known: Mapping[str, str]) -> Iterator[Column]:
+    """Yield the computed columns; no digest reads a double, which depends on the order of rows."""
+    compute = totals.then.compute if totals.then else totals.compute
+    for name, type_ in totals.types_of(known).items():
+        call = compute[name]
+        words = call if isinstance(call, str) else " of ".join(next(iter(call.items())))
+        yield Column(name, type_, words, digested=type_ != "DOUBLE")
 
 
 def _of_sessions(stream: Stream, sessions: Sessions, events: FeatureView) -> Table:

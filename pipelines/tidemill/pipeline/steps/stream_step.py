@@ -35,8 +35,8 @@ def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
     events = pipeline.follow(query, EVERYTHING if whole else None)
     step = partial(stream_batch, lake=lake, name=stream.name)
     with stream_rows.settings(lake.spark, stream):
-        rows = stream_rows.stream_rows(events, stream, pipeline.definition.events.event_time)
-        writer = rows.writeStream.outputMode("append").foreachBatch(step)
+        rows = stream_rows.stream_rows(events, stream, pipeline.definition.events)
+        writer = rows.writeStream.outputMode(stream_rows.output_mode(stream)).foreachBatch(step)
         return pipeline.named(writer, query, trigger).start()
 
 
@@ -66,7 +66,9 @@ def watch(pipeline: Pipeline, query: Query, running: StreamingQuery) -> None:
 def stream_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> None:
     """One batch of a stream; any frame of its rows and any id."""
     with of_batch(lake, f"stream_{name}", batch_id, name):
-        row_batch.append_rows(batch, batch_id, lake=lake, stream=lake.pipeline.stream(name))
+        stream = lake.pipeline.stream(name)
+        write = row_batch.merge_rows if stream.merges else row_batch.append_rows
+        write(batch, batch_id, lake=lake, stream=stream)
 
 
 def session_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> None:

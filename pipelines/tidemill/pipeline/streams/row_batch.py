@@ -1,4 +1,4 @@
-"""A batch of a stream's rows, appended to its table once, whatever died when."""
+"""A batch of a stream's rows into its table once, whatever died when: appended, or MERGEd."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.streams import keyed_merge
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +24,11 @@ def append_rows(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) 
     there. A batch without rows leaves no commit. Raises LedgerError when the batch id was used for
     other rows."""
     lake, started = lake.within(batch.sparkSession), time.monotonic()
-    table, at = lake.tables.streams[stream.name], lake.pipeline.events.event_time
-    rows = batch.select(
-        "*",
-        F.lit(batch_id).cast("bigint").alias("batch"),
-        F.date_trunc("hour", at).alias("event_hour"),
-    )
+    table = lake.tables.streams[stream.name]
+    rows = batch.withColumn("batch", F.lit(batch_id).cast("bigint"))
     # Read again, the rows would be computed from the state once more, and counted twice.
     with cached(rows) as rows:
-        matched = F.count_if("matched") if stream.join else F.lit(None)
+        matched = F.count_if("matched") if "matched" in table.column_names else F.lit(None)
         row = rows.agg(
             F.count("*").alias("accepted"), matched.alias("matched"), digest(table).alias("digest")
         ).collect()[0]
@@ -45,3 +42,28 @@ def append_rows(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) 
         append(lake, table, rows, batch_id, fields, newest)
     reach("stream.appended")
     log.info("stream %s batch %d: %d rows", stream.name, batch_id, row["accepted"])
+
+
+def merge_rows(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -> None:
+    """MERGE the windows that changed in a batch, each as it is now, by keys and start."""
+    lake, started = lake.within(batch.sparkSession), time.monotonic()
+    table, totals = lake.tables.streams[stream.name], stream.totals
+    assert totals is not None
+    newest = ledger.newest_append(lake, table.name, lake.generation)
+    if newest and newest.ledger and int(newest.ledger["batch"]) >= batch_id:
+        log.info("%s holds batch %d already", table.name, batch_id)
+        return
+    with cached(batch.withColumn(keyed_merge.GONE, F.lit(False))) as rows:
+        counts = keyed_merge.counted(rows, "window_start")
+        if not counts["accepted"]:
+            return
+        reach("stream.counted")
+        fields = {
+            "generation": lake.generation,
+            "batch": batch_id,
+            "accepted": counts["accepted"],
+            "seconds": {"stream": round(time.monotonic() - started, 3)},
+        }
+        keyed_merge.merge(rows, counts, fields, lake, table, totals.keys, "window_start")
+    reach("stream.appended")
+    log.info("stream %s batch %d: %d windows", stream.name, batch_id, counts["accepted"])

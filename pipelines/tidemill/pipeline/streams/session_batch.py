@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,18 +21,17 @@ from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
-from tidemill.lake.parameters import literal
 from tidemill.lake.tables import Table
 from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.streams import keyed_merge
+from tidemill.pipeline.streams.keyed_merge import GONE
 from tidemill.pipeline.streams.session_rows import AT, GAP, session_rows, taken
 
 log = logging.getLogger(__name__)
 
-SOURCE = "tidemill_sessions"
 FIRST, LAST = "__first", "__last"  # of a key, what its sessions may touch
-GONE = "__gone"
 
 
 def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -> None:
@@ -58,7 +55,7 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
         events = _events_of(spans, sessions, lake, row["clean"])
         made = session_rows(events, sessions).withColumn("closed", F.col("closes_at") < watermark)
         with cached(_changes(made, spans, table, sessions, lake, watermark)) as changes:
-            counts = _counted(changes)
+            counts = keyed_merge.counted(changes, "session_start")
             if not counts["accepted"]:
                 return
             reach("stream.counted")
@@ -69,7 +66,8 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
                 "newest": times.to_micros(event_time),
                 "seconds": {"stream": round(time.monotonic() - started, 3)},
             }
-            _merge(changes, counts, fields, table, sessions, lake, batch_id)
+            by = sessions.keys
+            keyed_merge.merge(changes, counts, fields, lake, table, by, "session_start")
     reach("stream.appended")
     log.info("stream %s batch %d: %d sessions", stream.name, batch_id, counts["accepted"])
 
@@ -138,47 +136,3 @@ def _changes(
     return new.unionByName(gone.withColumn(GONE, F.lit(True))).unionByName(
         closed.withColumn(GONE, F.lit(False))
     )
-
-
-def _counted(changes: DataFrame) -> Mapping[str, Any]:
-    """Return how many rows change, the times in which those sessions began, and whether some go."""
-    (row,) = times.collect(
-        changes.agg(
-            F.count("*").alias("accepted"),
-            F.min("session_start").alias("first"),
-            F.max("session_start").alias("last"),
-        )
-    )
-    return row.asDict()
-
-
-def _merge(
-    changes: DataFrame,
-    counts: Mapping[str, Any],
-    fields: Mapping[str, Any],
-    table: Table,
-    sessions: Sessions,
-    lake: Lake,
-    batch_id: int,
-) -> None:
-    """MERGE the changes; a table that has the transaction already takes nothing."""
-    stamped = changes.withColumn("batch", F.lit(batch_id).cast("bigint"))
-    stamped.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
-    first, last = (literal(counts[name]) for name in ("first", "last"))
-    same = [f"known.{name} = changed.{name}" for name in (*sessions.keys, "session_start")]
-    within = f"known.session_start BETWEEN {first} AND {last}"  # other files are not read
-    names = ", ".join(table.column_names)
-    values = ", ".join(f"changed.{name}" for name in table.column_names)
-    assigned = ", ".join(f"{name} = changed.{name}" for name in table.column_names)
-    text = (
-        f"MERGE INTO {table.name} AS known USING {SOURCE} AS changed\n"
-        f"ON {' AND '.join([*same, within])}\n"
-        f"WHEN MATCHED AND changed.{GONE} THEN DELETE\n"
-        f"WHEN MATCHED THEN UPDATE SET {assigned}\n"
-        f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"
-    )
-    try:
-        with writer.carrying(lake.spark, fields, (lake.app_id(table), batch_id)):
-            lake.spark.sql(text).collect()
-    finally:
-        lake.spark.catalog.dropTempView(SOURCE)

@@ -7,25 +7,50 @@ from contextlib import AbstractContextManager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.config.stream_operators.stream import Stream
+from tidemill.config.stream_operators.distinct import EVENTS
+from tidemill.config.stream_operators.stream import Stream, pair_types
+from tidemill.config.stream_operators.window_totals import Totals
+from tidemill.features import FeatureView
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.stateful.engine import PROVIDER
 from tidemill.pipeline.streams.distinct_rows import distinct_rows
+from tidemill.pipeline.streams.input_rows import TIME, input_rows
 from tidemill.pipeline.streams.joined import joined
+from tidemill.pipeline.streams.windowed import windowed
 
 RESULT = "tidemill_result"  # what Spark calls the counts of the rows that come out
 OUT, MATCHED = "rows", "matched"
 
 
-def stream_rows(events: DataFrame, stream: Stream, time: str) -> DataFrame:
-    """Return the stream's rows, with the columns of its table but `batch` and `event_hour`; Spark's
-    progress counts them, and those that are pairs, as `RESULT`."""
+def stream_rows(events: DataFrame, stream: Stream, view: FeatureView) -> DataFrame:
+    """Return the stream's rows, with the columns of its table but `batch`, from events with the
+    schema and time of a view; Spark's progress counts them, and pairs, as `RESULT`."""
+    time, counts = view.event_time, [F.count("*").alias(OUT)]
     if stream.join:
         rows = joined(events, stream.join, time)
-        return rows.observe(RESULT, F.count("*").alias(OUT), F.count_if("matched").alias(MATCHED))
-    assert stream.distinct is not None
-    rows = distinct_rows(events, stream.distinct, time)
-    return rows.observe(RESULT, F.count("*").alias(OUT))
+        rows = rows.observe(RESULT, *counts, F.count_if("matched").alias(MATCHED))
+        if stream.totals:
+            types = pair_types(stream.join, view.types)
+            return windowed(rows, stream.totals, f"{stream.totals.of}_at", types)
+    elif stream.totals:
+        rows = input_rows(events, EVENTS, stream.totals.input, time, _read(stream.totals, view))
+        return windowed(rows, stream.totals, TIME, view.types).observe(RESULT, *counts)
+    else:
+        assert stream.distinct is not None
+        rows = distinct_rows(events, stream.distinct, time).observe(RESULT, *counts)
+    return rows.withColumn("event_hour", F.date_trunc("hour", time))
+
+
+def _read(totals: Totals, view: FeatureView) -> list[str]:
+    """Return the events' columns that totals read."""
+    calls = [call for call in totals.compute.values() if not isinstance(call, str)]
+    columns = [*totals.keys, *(column for call in calls for column in call.values())]
+    return [name for name in dict.fromkeys(columns) if name in view.event_schema]
+
+
+def output_mode(stream: Stream) -> str:
+    """Return what Spark gives in a batch: rows that are known for sure, or those that change."""
+    return "update" if stream.merges else "append"
 
 
 def settings(spark: SparkSession, stream: Stream) -> AbstractContextManager[None]:

@@ -12,9 +12,11 @@ from tidemill.sources.generator.kinds import (
     customers,
     devices,
     engagement,
+    impressions,
     orders,
     products,
     purchases,
+    sales,
     visits,
 )
 from tidemill.sources.generator.kinds.kind import Kind
@@ -31,6 +33,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "customers": customers.KIND,
         "orders": orders.KIND,
         "visits": visits.KIND,
+        "sales": sales.KIND,
+        "impressions": impressions.KIND,
     }
 )
 
