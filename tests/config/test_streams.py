@@ -45,10 +45,10 @@ def side(word: str, **words: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ({}, "stream s has one of join, distinct, sessions, totals"),
+        ({}, "stream s has one of join, distinct, sessions, totals, process"),
         (
             {"join": join(), "distinct": DISTINCT},
-            "stream s has one of join, distinct, sessions, totals",
+            "stream s has one of join, distinct, sessions, totals, process",
         ),
         ({"join": join(), "name": "items"}, "stream 'items' is called as a view, a dimension or"),
         ({"join": join(), "name": "s_events"}, "a stream's name may not end with _events"),

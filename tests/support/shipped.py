@@ -278,6 +278,12 @@ ORACLES = {
         orders,
         types=("order", "payment"),
     ),
+    "activity_spells": Oracle(
+        ("user_id",),
+        "event_time",
+        {"user_id": str, "user_kind": str, "page": str},
+        page_views,
+    ),
     "user_sessions": Oracle(
         ("user_id",),
         "event_time",

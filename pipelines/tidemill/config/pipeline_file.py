@@ -29,6 +29,7 @@ from tidemill.config.source_words import SourceOfKind
 from tidemill.config.stream_operators import stream as stream_words
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join, Side
+from tidemill.config.stream_operators.process import Process
 from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.config.stream_operators.window_totals import Totals
@@ -394,4 +395,5 @@ def _words() -> Words:
         "streams.distinct": Distinct,
         "streams.sessions": Sessions,
         "streams.totals": Totals,
+        "streams.process": Process,
     }

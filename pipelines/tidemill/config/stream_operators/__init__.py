@@ -6,4 +6,6 @@ join          pairs of events, each within a time of the other
 distinct      the first event of each key within a time
 sessions      the events of a key that follow each other without a long pause
 window_totals totals of windows of time, and totals of these
+process       what a processor makes of the events of a key, with a state of its own
+processors    the kinds of processors: the shipped one, and those of installed packages
 """

@@ -15,6 +15,9 @@ streams:
     sessions: {keys: [profile_id], gap: 30m, watermark: 10m, page: gti}
   - name: active_profiles
     totals: {length: 5m, watermark: 10m, compute: {profiles: {approx_distinct: profile_id}}}
+  - name: spells
+    process:
+      {by: activity_spells, keys: [profile_id], watermark: 10m, options: {of: gti, timeout: 30m}}
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from pydantic import Field, model_validator
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.inputs import Input
 from tidemill.config.stream_operators.join import Join
+from tidemill.config.stream_operators.process import Process
 from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.config.yaml_loader import Declared
@@ -39,8 +43,8 @@ TAKEN = (
     "_bronze _quarantine _events _replays _alerts _buckets _hours _arrivals _features _history "
     "_dimension _refused _current _status _ticks"
 ).split()
-OPERATORS = ("join", "distinct", "sessions", "totals")
-Operator = Join | Distinct | Sessions | Totals
+OPERATORS = ("join", "distinct", "sessions", "totals", "process")
+Operator = Join | Distinct | Sessions | Totals | Process
 OWN = ("matched", "seconds_between")
 OF_SESSIONS = (
     "session_start session_end closes_at closed page_views pages_visited length bounce first_page "
@@ -51,7 +55,8 @@ OF_SESSIONS = (
 class Stream(Declared):
     """Rows that follow the events by one operator, in the table `name`: a `join` of the events with
     themselves or the `distinct` ones, appended as they are known for sure; `sessions`, which are
-    there while they go on; `totals` of windows of time, also of a join's pairs.
+    there while they go on; `totals` of windows of time, also of a join's pairs; or what a `process`
+    of one's own makes of the events of a key.
 
     The state of an operator holds what it waits for; sessions have none. With `max_state_rows` the
     pipeline stops when the state holds more.
@@ -62,6 +67,7 @@ class Stream(Declared):
     distinct: Distinct | None = None
     sessions: Sessions | None = None
     totals: Totals | None = None
+    process: Process | None = None
     max_state_rows: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
@@ -189,6 +195,10 @@ def _refuse_columns(stream: Stream, view: FeatureView, place: int) -> None:
         ]
     elif stream.totals:
         return
+    elif stream.process:
+        process = stream.process
+        types = {name: view.types[name] for name in view.event_schema}
+        names = [*process.keys, *process.types_of(types)]
     elif stream.sessions:
         own, names = [*RESERVED, *OF_SESSIONS], [*stream.sessions.keys]
     else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join
+from tidemill.config.stream_operators.process import Process
 from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream, pair_types
 from tidemill.config.stream_operators.window_totals import Totals
@@ -25,6 +26,8 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
         return _of_sessions(stream, stream.sessions, events)
     if stream.totals:
         return _of_totals(stream, stream.totals, events)
+    if stream.process:
+        return _of_process(stream, stream.process, events)
     if stream.join:
         what, columns = "Pairs of events that belong together", _pairs(stream.join, events)
     else:
@@ -39,6 +42,26 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
                 "event_id", "STRING", "the record ids of its events: no row has it twice", False
             ),
             Column(time, "TIMESTAMP", "the event's time; of a pair the later one's", False),
+            BATCH,
+            Column("event_hour", "TIMESTAMP", f"{time} cut to the hour", False),
+        ),
+        ("event_hour",),
+        (time, "batch"),
+        {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition},
+        sorted_by=time,
+    )
+
+
+def _of_process(stream: Stream, process: Process, events: FeatureView) -> Table:
+    time = events.event_time
+    columns = process.types_of({name: events.types[name] for name in events.event_schema})
+    return Table(
+        stream.name,
+        f"{process.kind.what}, append only",
+        (
+            *(Column(name, events.types[name], "key") for name in process.keys),
+            *(Column(name, type_, f"of {process.by}") for name, type_ in columns.items()),
+            Column(time, "TIMESTAMP", "the row's time, as the processor says", False),
             BATCH,
             Column("event_hour", "TIMESTAMP", f"{time} cut to the hour", False),
         ),

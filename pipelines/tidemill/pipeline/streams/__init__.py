@@ -4,10 +4,7 @@
     events ──► sessions that they touch, made again of their events ──MERGE──► the stream's table
 
 stream_rows      which operator makes a stream's rows, and what Spark is asked to count meanwhile
-input_rows       the events that an operator takes, with their watermark
-joined           pairs of events, and those that stayed alone
-distinct_rows    the first event of each key
-windowed         totals of windows of time, and totals of these
+operators        joins, distinct events, totals, processors
 row_batch        a batch of rows into the table, once
 keyed_merge      rows into a table by their keys, in one commit
 session_rows     events into sessions

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.pipeline.streams.input_rows import OBSERVED, ROWS, WATERMARK
+from tidemill.pipeline.streams.operators.input_rows import OBSERVED, ROWS, WATERMARK
 from tidemill.pipeline.streams.stream_rows import MATCHED, OUT, RESULT
 
 _DUPLICATES = "numDroppedDuplicateRows"  # among an operator's own metrics

@@ -13,10 +13,11 @@ from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.features import FeatureView
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.stateful.engine import PROVIDER
-from tidemill.pipeline.streams.distinct_rows import distinct_rows
-from tidemill.pipeline.streams.input_rows import TIME, input_rows
-from tidemill.pipeline.streams.joined import joined
-from tidemill.pipeline.streams.windowed import windowed
+from tidemill.pipeline.streams.operators.distinct_rows import distinct_rows
+from tidemill.pipeline.streams.operators.input_rows import TIME, input_rows
+from tidemill.pipeline.streams.operators.joined import joined
+from tidemill.pipeline.streams.operators.processed import processed
+from tidemill.pipeline.streams.operators.windowed import windowed
 
 RESULT = "tidemill_result"  # what Spark calls the counts of the rows that come out
 OUT, MATCHED = "rows", "matched"
@@ -35,6 +36,8 @@ def stream_rows(events: DataFrame, stream: Stream, view: FeatureView) -> DataFra
     elif stream.totals:
         rows = input_rows(events, EVENTS, stream.totals.input, time, _read(stream.totals, view))
         return windowed(rows, stream.totals, TIME, view.types).observe(RESULT, *counts)
+    elif stream.process:
+        rows = processed(events, stream.process, view).observe(RESULT, *counts)
     else:
         assert stream.distinct is not None
         rows = distinct_rows(events, stream.distinct, time).observe(RESULT, *counts)

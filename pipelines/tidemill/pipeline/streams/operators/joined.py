@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.join import Join, Side
-from tidemill.pipeline.streams.input_rows import TIME, input_rows
+from tidemill.pipeline.streams.operators.input_rows import TIME, input_rows
 
 
 def joined(events: DataFrame, join: Join, time: str) -> DataFrame:

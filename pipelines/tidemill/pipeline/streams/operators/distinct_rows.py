@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from tidemill.config.stream_operators.distinct import EVENTS, Distinct
-from tidemill.pipeline.streams.input_rows import TIME, input_rows
+from tidemill.pipeline.streams.operators.input_rows import TIME, input_rows
 
 
 def distinct_rows(events: DataFrame, distinct: Distinct, time: str) -> DataFrame:
