@@ -53,4 +53,4 @@ def _measured(lake: Lake) -> float | None:
         return None
     text = statement("event_rate", declared.events, source=declared.pipeline)
     (row,) = lake.ask(text, {}).rows
-    return round(float(row["events"]) / row["hours"] / HOUR, 3) if row["hours"] else None
+    return round(float(row["events"]) / row["hours"] / HOUR, 6) if row["hours"] else None
