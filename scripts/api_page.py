@@ -43,6 +43,7 @@ SECTIONS = {
         *("Source", "SourceKind", "SourceWords", "SourceContext", "SourceOption"),
         "register_kinesis",
     ),
+    "Bring a processor of streams": ("ProcessorKind", "ProcessorOptions"),
     "Serve features": ("serve", "FeatureClient", "AsyncFeatureClient"),
     "Where and when": ("Place", "Clock"),
     "Charts": ("chart", "show"),

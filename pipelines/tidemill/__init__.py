@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill import errors
 from tidemill.config.pipeline_file import PipelineDefinition, load
 from tidemill.config.settings import Clock, Place
+from tidemill.config.stream_operators.processors import ProcessorKind, ProcessorOptions
 from tidemill.errors import TidemillError
 from tidemill.features import (
     Aggregate,
@@ -76,6 +77,8 @@ __all__ = [
     "Part",
     "PipelineDefinition",
     "Place",
+    "ProcessorKind",
+    "ProcessorOptions",
     "Quarantine",
     "Source",
     "SourceContext",

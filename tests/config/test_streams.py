@@ -45,10 +45,10 @@ def side(word: str, **words: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        ({}, "stream s has one of join, distinct, sessions, totals, process"),
+        ({}, "stream s has one of join, distinct, span, sessions, totals, process"),
         (
             {"join": join(), "distinct": DISTINCT},
-            "stream s has one of join, distinct, sessions, totals, process",
+            "stream s has one of join, distinct, span, sessions, totals, process",
         ),
         ({"join": join(), "name": "items"}, "stream 'items' is called as a view, a dimension or"),
         ({"join": join(), "name": "s_events"}, "a stream's name may not end with _events"),
@@ -77,7 +77,7 @@ def side(word: str, **words: Any) -> dict[str, Any]:
             {"sessions": {**SESSIONS, "gap_by": {"of": "price", "gaps": {"1": "1m"}}}},
             "its values are texts",
         ),
-        ({"sessions": SESSIONS, "max_state_rows": 5}, "sessions have no state, so no limit of it"),
+        ({"sessions": SESSIONS, "max_state_rows": 5}, "`sessions` has no state, so no limit of it"),
         ({"totals": {**TOTALS, "every": "11m"}}, "every 11m must be at most the length"),
         ({"totals": {**TOTALS, "length": "1d", "every": "1s"}}, "and a 1000th at least"),
         ({"totals": {**TOTALS, "watermark": None}}, "totals of events need a watermark"),
@@ -91,6 +91,14 @@ def side(word: str, **words: Any) -> dict[str, Any]:
         ({"totals": {**TOTALS, "compute": {"n": "counts"}}}, "takes count, or a function of a"),
         ({"totals": {**TOTALS, "compute": {"window_start": "count"}}}, "is called window_start"),
         ({"totals": {**TOTALS, "compute": {}}}, "at least 1 item"),
+        ({"totals": {**TOTALS, "compute": {"batch": "count"}}}, "is called batch already"),
+        ({"totals": {**TOTALS, "compute": {"n": "count", "N": "count"}}}, "is called N already"),
+        ({"span": {"keys": ["item"], "watermark": "1m"}}, "nothing is too late for first and last"),
+        ({"span": {"keys": ["itm"]}}, "the event has no column 'itm'"),
+        (
+            {"span": {"keys": ["item"]}, "max_state_rows": 5},
+            "`span` has no state, so no limit of it",
+        ),
         ({"totals": {**TOTALS, "partition": "kind"}}, "'kind' is none of the keys"),
         (
             {"totals": {**TOTALS, "then": {"length": "15m", "compute": {"a": {"mean": "n"}}}}},

@@ -8,11 +8,10 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from tidemill.config.stream_operators.processors import ProcessorKind
-from tidemill.config.yaml_loader import Declared
+from tidemill import ProcessorKind, ProcessorOptions
 
 
-class Options(Declared):
+class Options(ProcessorOptions):
     first: int = 0
 
 

@@ -31,6 +31,7 @@ from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join, Side
 from tidemill.config.stream_operators.process import Process
 from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.config.stream_operators.span import Span
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.config.yaml_loader import Declared, Words, explained
@@ -393,6 +394,7 @@ def _words() -> Words:
         "streams.join.left": Side,
         "streams.join.right": Side,
         "streams.distinct": Distinct,
+        "streams.span": Span,
         "streams.sessions": Sessions,
         "streams.totals": Totals,
         "streams.process": Process,

@@ -73,10 +73,11 @@ def test_features_of_a_stream(tmp_path: Path) -> None:
     write_file(tmp_path / "events", "1.jsonl", records(events))
     source = {"kind": "files", "input": str(tmp_path / "events")}
     streams = [{"name": "bought", "join": join()}]
-    root = tmp_path / "lake"
-    run_once(
-        root, PipelineDefinition.model_validate({**WORDS, "source": source, "streams": streams})
-    )
+    root, shop = tmp_path / "lake", tmp_path / "shop.yaml"
+    shop.write_text(json.dumps({**WORDS, "source": source, "streams": streams}))
+    ran = call("run", shop, "--once", "--root", root)
+    assert ran.code == 0, ran.err
+    assert "stream        bought: 2 rows" in ran.out
     view = {
         "name": "delays",
         "keys": ["item"],

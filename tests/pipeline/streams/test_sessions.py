@@ -77,7 +77,7 @@ def step(lake: StreamLake, *events: Event) -> None:
     """One batch of clean, and one of the stream over it."""
     lake.feed(*events)
     new = lake.lake.spark.table("shop_events").where(F.col("batch") == lake.batch)
-    stream_step.session_batch(new, lake.batch, lake=lake.lake, name="visits")
+    stream_step.stateless_batch(new, lake.batch, lake=lake.lake, name="visits")
 
 
 def test_sessions_are_what_brute_force_says_after_every_batch(
@@ -140,9 +140,9 @@ def test_a_batch_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> N
     step(lake, ("home", "a", at("09:00")), ("robot", "a", at("09:05")), ("robot", "b", at("09:05")))
     before = lake.lake.commits("visits", 1)[0].version
     new = spark.table("shop_events")
-    stream_step.session_batch(new, 0, lake=lake.lake, name="visits")
+    stream_step.stateless_batch(new, 0, lake=lake.lake, name="visits")
     assert lake.lake.commits("visits", 1)[0].version == before
-    stream_step.session_batch(new, 1, lake=lake.lake, name="visits")  # nothing of it is new
+    stream_step.stateless_batch(new, 1, lake=lake.lake, name="visits")  # nothing of it is new
     assert lake.lake.commits("visits", 1)[0].version == before
 
 

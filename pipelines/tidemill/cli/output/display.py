@@ -53,7 +53,8 @@ class Show:
         )
 
     def batches(self, rows: Sequence[BatchRow]) -> None:
-        """Print a line for each refresh, with what clean refused since the last one."""
+        """Print a line for each refresh, with what clean refused since the last one, and for each
+        batch of a dimension or stream."""
         for row in rows:
             if row.query == "clean":
                 for name, value in row.counts.items():
@@ -65,6 +66,8 @@ class Show:
                 counts = (row.counts.get(name, 0) for name in ("events", "quarantined"))
                 records, refused = (f"{count:,}" for count in counts)
                 self.say(f"dimension     {row.view}: {records} records, {refused} refused")
+            elif row.query == "stream":
+                self.say(f"stream        {row.view}: {row.counts.get('accepted', 0):,} rows")
             elif row.query == "maintain":
                 self.say(f"maintain      {_steps(row.seconds)}")
 

@@ -22,6 +22,10 @@ from tidemill.features.types import Duration, Identifier
 GROUP = "tidemill.processors"
 
 
+class ProcessorOptions(Declared):
+    """The words of a processor in a pipeline's file: a subclass has a field for each."""
+
+
 @dataclass(frozen=True)
 class ProcessorKind:
     """A kind of processor.
@@ -40,7 +44,7 @@ class ProcessorKind:
 
     name: str
     what: str
-    options: type[Declared]
+    options: type[ProcessorOptions]
     reads: Callable[[Any], Sequence[str]]
     columns: Callable[[Any, Mapping[str, str]], Mapping[str, str]]
     processor: str
@@ -51,7 +55,7 @@ class ProcessorKind:
         return getattr(import_module(module), name)(options, tuple(keys), clock)
 
 
-class SpellOptions(Declared):
+class SpellOptions(ProcessorOptions):
     """The words of `activity_spells`: `of` is the column of the activity, and a spell without an
     event for `timeout` is over."""
 

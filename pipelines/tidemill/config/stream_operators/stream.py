@@ -11,6 +11,8 @@ streams:
     max_state_rows: 5000000
   - name: first_plays
     distinct: {keys: [profile_id, gti], watermark: 1h}
+  - name: known_profiles
+    span: {keys: [profile_id, event_type]}
   - name: visits
     sessions: {keys: [profile_id], gap: 30m, watermark: 10m, page: gti}
   - name: active_profiles
@@ -32,6 +34,7 @@ from tidemill.config.stream_operators.inputs import Input
 from tidemill.config.stream_operators.join import Join
 from tidemill.config.stream_operators.process import Process
 from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.config.stream_operators.span import Span
 from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.config.yaml_loader import Declared
 from tidemill.features.checks import Misdeclared
@@ -43,8 +46,8 @@ TAKEN = (
     "_bronze _quarantine _events _replays _alerts _buckets _hours _arrivals _features _history "
     "_dimension _refused _current _status _ticks"
 ).split()
-OPERATORS = ("join", "distinct", "sessions", "totals", "process")
-Operator = Join | Distinct | Sessions | Totals | Process
+OPERATORS = ("join", "distinct", "span", "sessions", "totals", "process")
+Operator = Join | Distinct | Span | Sessions | Totals | Process
 OWN = ("matched", "seconds_between")
 OF_SESSIONS = (
     "session_start session_end closes_at closed page_views pages_visited length bounce first_page "
@@ -54,17 +57,19 @@ OF_SESSIONS = (
 
 class Stream(Declared):
     """Rows that follow the events by one operator, in the table `name`: a `join` of the events with
-    themselves or the `distinct` ones, appended as they are known for sure; `sessions`, which are
-    there while they go on; `totals` of windows of time, also of a join's pairs; or what a `process`
-    of one's own makes of the events of a key.
+    themselves or the `distinct` ones, appended as they are known for sure; the `span` from a key's
+    first event to its last one, and `sessions`, which are there while they go on; `totals` of
+    windows of time, also of a join's pairs; or what a `process` of one's own makes of the events of
+    a key.
 
-    The state of an operator holds what it waits for; sessions have none. With `max_state_rows` the
-    pipeline stops when the state holds more.
+    The state of an operator holds what it waits for; spans and sessions have none. With
+    `max_state_rows` the pipeline stops when the state holds more.
     """
 
     name: Identifier
     join: Join | None = None
     distinct: Distinct | None = None
+    span: Span | None = None
     sessions: Sessions | None = None
     totals: Totals | None = None
     process: Process | None = None
@@ -84,8 +89,8 @@ class Stream(Declared):
             raise Misdeclared("totals of events need a watermark", "totals")
         elif self.totals and self.totals.of is not None:
             raise Misdeclared("there is no join of which it could be a side", "totals", "of")
-        if self.sessions and self.max_state_rows:
-            raise Misdeclared("sessions have no state, so no limit of it", "max_state_rows")
+        if (self.sessions or self.span) and self.max_state_rows:
+            raise Misdeclared(f"`{words[0]}` has no state, so no limit of it", "max_state_rows")
         return self
 
     def _check_totals_of_pairs(self) -> None:
@@ -117,7 +122,7 @@ class Stream(Declared):
     @property
     def merges(self) -> bool:
         """Whether its rows change, instead of being appended."""
-        return bool(self.sessions or (self.totals and self.totals.merges))
+        return bool(self.span or self.sessions or (self.totals and self.totals.merges))
 
     @property
     def inputs(self) -> Mapping[str, Input]:
@@ -199,6 +204,8 @@ def _refuse_columns(stream: Stream, view: FeatureView, place: int) -> None:
         process = stream.process
         types = {name: view.types[name] for name in view.event_schema}
         names = [*process.keys, *process.types_of(types)]
+    elif stream.span:
+        names = [*stream.span.keys, *stream.span.result_columns]
     elif stream.sessions:
         own, names = [*RESERVED, *OF_SESSIONS], [*stream.sessions.keys]
     else:

@@ -35,7 +35,7 @@ def _is_call(said: Any) -> Any:
 
 Call = Annotated[dict[Function, Identifier], Field(min_length=1, max_length=1)]
 Compute = dict[Identifier, Annotated[Literal["count"] | Call, BeforeValidator(_is_call)]]
-OWN = ("window_start", "window_end", "window_day")
+OWN = ("window_start", "window_end", "window_day", "batch")
 LEAST_STEP = 1000  # of a window: so many it may be in at most
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _NUMBERS = ("BIGINT", "DOUBLE")
@@ -147,11 +147,15 @@ class Totals(Declared):
         return each
 
     def _check_names(self, *path: str | int) -> None:
-        computes = [self.compute, *([self.then.compute] if self.then else [])]
-        for compute in computes:
+        for name in self.keys:
+            if name.lower() in OWN:
+                raise Misdeclared(f"a column is called {name} already", *path, "keys")
+        for compute in (self.compute, self.then.compute if self.then else {}):
+            taken = {*OWN, *map(str.lower, self.keys)}
             for name in compute:
-                if name in self.keys or name.lower() in OWN:
+                if name.lower() in taken:
                     raise Misdeclared(f"a column is called {name} already", *path, "compute", name)
+                taken.add(name.lower())
 
 
 def _check_then(totals: Totals, then: Averages, *path: str | int) -> None:

@@ -9,6 +9,7 @@ from tidemill.config.stream_operators.distinct import Distinct
 from tidemill.config.stream_operators.join import Join
 from tidemill.config.stream_operators.process import Process
 from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.config.stream_operators.span import ENDS, Span
 from tidemill.config.stream_operators.stream import Stream, pair_types
 from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.features import FeatureView
@@ -22,6 +23,8 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
     """Return the table of a stream, whose events have the schema and time of a view. Its change
     data feed is on: by it another pipeline has the rows as its events."""
     time = events.event_time
+    if stream.span:
+        return _of_span(stream, stream.span, events)
     if stream.sessions:
         return _of_sessions(stream, stream.sessions, events)
     if stream.totals:
@@ -49,6 +52,33 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
         (time, "batch"),
         {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition},
         sorted_by=time,
+    )
+
+
+def _of_span(stream: Stream, span: Span, events: FeatureView) -> Table:
+    return Table(
+        stream.name,
+        "The first and the last event of each key, one row per keys",
+        (
+            *(Column(name, events.types[name], "key") for name in span.keys),
+            *(Column(f"{end}_at", "TIMESTAMP", f"time of the {end} event", False) for end in ENDS),
+            *(Column(f"{end}_record_id", "STRING", "its bronze record", False) for end in ENDS),
+            *(
+                Column(f"{end}_{name}", events.types[name], f"{name} of the {end} event")
+                for name in span.columns
+                for end in ENDS
+            ),
+            BATCH,
+        ),
+        (),
+        ("last_at", "batch"),
+        {
+            **LEDGER_RETENTION,
+            CHANGE_FEED: "true",
+            DEFINITION: stream.definition,
+            "delta.enableDeletionVectors": "false",
+        },
+        sorted_by="last_at",
     )
 
 

@@ -16,6 +16,7 @@ from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.queries import Pipeline, Trigger
 from tidemill.pipeline.streams import row_batch, state_limit, stream_rows
 from tidemill.pipeline.streams.session_batch import merge_sessions
+from tidemill.pipeline.streams.span_batch import merge_spans
 from tidemill.pipeline.streams.stream_progress import StreamProgress
 
 EVERYTHING = 2**31 - 1
@@ -26,8 +27,8 @@ def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
     there: files of a snapshot are in no order, and of two batches the second one's events would be
     late."""
     lake, stream = pipeline.lake, pipeline.definition.stream(str(query.stream))
-    if stream.sessions:
-        merge = partial(session_batch, lake=lake, name=stream.name)
+    if stream.sessions or stream.span:
+        merge = partial(stateless_batch, lake=lake, name=stream.name)
         return pipeline.named(
             pipeline.follow(query).writeStream.foreachBatch(merge), query, trigger
         ).start()
@@ -71,7 +72,9 @@ def stream_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> N
         write(batch, batch_id, lake=lake, stream=stream)
 
 
-def session_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> None:
-    """One batch of sessions; any frame of events and any id."""
+def stateless_batch(batch: DataFrame, batch_id: int, *, lake: Lake, name: str) -> None:
+    """One batch of sessions, or of first and last events; any frame of events and any id."""
     with of_batch(lake, f"stream_{name}", batch_id, name):
-        merge_sessions(batch, batch_id, lake=lake, stream=lake.pipeline.stream(name))
+        stream = lake.pipeline.stream(name)
+        merge = merge_sessions if stream.sessions else merge_spans
+        merge(batch, batch_id, lake=lake, stream=stream)
