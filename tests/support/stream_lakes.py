@@ -138,7 +138,7 @@ def _with(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], tuple[An
 
 
 @contextmanager
-def _oracle(events: Sequence[Event]) -> Iterator[duckdb.DuckDBPyConnection]:
+def in_duckdb(events: Sequence[Event]) -> Iterator[duckdb.DuckDBPyConnection]:
     table = pa.table(
         {
             "price": pa.array(range(1, len(events) + 1), pa.int64()),
@@ -166,5 +166,5 @@ def expected(
         WHERE (b.price IS NOT NULL OR a.at + INTERVAL 1 HOUR < $watermark)
           AND (a.price IS NOT NULL OR b.at < $watermark)
     """
-    with _oracle(events) as connection:
+    with in_duckdb(events) as connection:
         return set(connection.execute(text, {"watermark": watermark}).fetchall())

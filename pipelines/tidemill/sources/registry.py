@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from tidemill.errors import DefinitionError, UsageError
+from tidemill.features.plugins import installed
 from tidemill.sources import delta_feed, files, generator, kafka, kinesis
 from tidemill.sources.source_kind import SourceKind, SourceOption, SourceWords
 
@@ -73,27 +73,4 @@ def _takes(kind: SourceKind, words: Collection[str]) -> bool:
 
 @cache
 def _installed() -> tuple[Mapping[str, SourceKind], Mapping[str, DefinitionError]]:
-    loaded: dict[str, SourceKind] = {}
-    refused: dict[str, DefinitionError] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            kind = _loaded(point, taken={*SHIPPED, *loaded})
-        except DefinitionError as error:
-            refused[point.name] = error
-        else:
-            loaded[kind.name] = kind
-    return loaded, refused
-
-
-def _loaded(point: EntryPoint, taken: set[str]) -> SourceKind:
-    package = point.dist.name if point.dist else "a package"
-    place = f"entry point {point.value} of {package}"
-    try:
-        kind = point.load()
-    except Exception as error:  # whatever a module of somebody else's raises when it is imported
-        raise DefinitionError(f"cannot be loaded: {error}", where=place) from error
-    if not isinstance(kind, SourceKind):
-        raise DefinitionError(f"is no SourceKind but {kind!r}", where=place)
-    if kind.name in taken or not kind.name.isidentifier():
-        raise DefinitionError(f"is called {kind.name!r}, which is taken or no name", where=place)
-    return kind
+    return installed(GROUP, SourceKind, SHIPPED)

@@ -6,13 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from lakes import at
-from stream_lakes import Event, StreamLake, declared, drawn, join
+from stream_lakes import Event, StreamLake, declared, drawn, in_duckdb, join
 from tidemill.lake import times
 from tidemill.pipeline.steps import stream_step
 
@@ -40,17 +38,7 @@ def found(
 
 def oracle(events: list[Event], text: str) -> dict[tuple[Any, datetime], tuple[Any, ...]]:
     """What DuckDB says: item and window_start, then the rest."""
-    table = pa.table(
-        {
-            "price": pa.array(range(1, len(events) + 1), pa.int64()),
-            "kind": [kind for kind, _, _ in events],
-            "item": [item for _, item, _ in events],
-            "at": pa.array([time for _, _, time in events], pa.timestamp("us", "UTC")),
-        }
-    )
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.register("events", table)
+    with in_duckdb(events) as connection:
         rows = connection.execute(text).fetchall()
     return {(item, start): tuple(rest) for item, start, *rest in rows}
 

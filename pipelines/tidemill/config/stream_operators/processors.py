@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any
 
 from tidemill.config.yaml_loader import Declared
 from tidemill.errors import DefinitionError
+from tidemill.features.plugins import installed
 from tidemill.features.types import Duration, Identifier
 
 GROUP = "tidemill.processors"
@@ -96,27 +96,4 @@ def broken() -> Mapping[str, DefinitionError]:
 
 @cache
 def _installed() -> tuple[Mapping[str, ProcessorKind], Mapping[str, DefinitionError]]:
-    loaded: dict[str, ProcessorKind] = {}
-    refused: dict[str, DefinitionError] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            kind = _loaded(point, taken={*SHIPPED, *loaded})
-        except DefinitionError as error:
-            refused[point.name] = error
-        else:
-            loaded[kind.name] = kind
-    return loaded, refused
-
-
-def _loaded(point: EntryPoint, taken: set[str]) -> ProcessorKind:
-    package = point.dist.name if point.dist else "a package"
-    place = f"entry point {point.value} of {package}"
-    try:
-        kind = point.load()
-    except Exception as error:  # whatever a module of somebody else's raises when it is imported
-        raise DefinitionError(f"cannot be loaded: {error}", where=place) from error
-    if not isinstance(kind, ProcessorKind):
-        raise DefinitionError(f"is no ProcessorKind but {kind!r}", where=place)
-    if kind.name in taken:
-        raise DefinitionError(f"is called {kind.name!r}, which is taken", where=place)
-    return kind
+    return installed(GROUP, ProcessorKind, SHIPPED)

@@ -36,23 +36,30 @@ def stream_table(stream: Stream, events: FeatureView) -> Table:
     else:
         assert stream.distinct is not None
         what, columns = "The first events of their keys", _events(stream.distinct, events)
+    event_id = Column(
+        "event_id", "STRING", "the record ids of its events: no row has it twice", False
+    )
+    at = Column(time, "TIMESTAMP", "the event's time; of a pair the later one's", False)
+    return _appended(stream, what, (*columns, event_id, at))
+
+
+def _appended(stream: Stream, what: str, columns: tuple[Column, ...]) -> Table:
+    """Return a table whose rows stay: the last of `columns` is their time."""
+    time = columns[-1].name
     return Table(
         stream.name,
         f"{what}, append only",
-        (
-            *columns,
-            Column(
-                "event_id", "STRING", "the record ids of its events: no row has it twice", False
-            ),
-            Column(time, "TIMESTAMP", "the event's time; of a pair the later one's", False),
-            BATCH,
-            Column("event_hour", "TIMESTAMP", f"{time} cut to the hour", False),
-        ),
+        (*columns, BATCH, Column("event_hour", "TIMESTAMP", f"{time} cut to the hour", False)),
         ("event_hour",),
         (time, "batch"),
-        {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition},
+        _properties(stream),
         sorted_by=time,
     )
+
+
+def _properties(stream: Stream) -> dict[str, str]:
+    """Return what each table of a stream says: whose rows these are, and that they are followed."""
+    return {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition}
 
 
 def _of_span(stream: Stream, span: Span, events: FeatureView) -> Table:
@@ -72,33 +79,21 @@ def _of_span(stream: Stream, span: Span, events: FeatureView) -> Table:
         ),
         (),
         ("last_at", "batch"),
-        {
-            **LEDGER_RETENTION,
-            CHANGE_FEED: "true",
-            DEFINITION: stream.definition,
-            "delta.enableDeletionVectors": "false",
-        },
+        {**_properties(stream), "delta.enableDeletionVectors": "false"},
         sorted_by="last_at",
     )
 
 
 def _of_process(stream: Stream, process: Process, events: FeatureView) -> Table:
-    time = events.event_time
     columns = process.types_of({name: events.types[name] for name in events.event_schema})
-    return Table(
-        stream.name,
-        f"{process.kind.what}, append only",
+    return _appended(
+        stream,
+        process.kind.what,
         (
             *(Column(name, events.types[name], "key") for name in process.keys),
             *(Column(name, type_, f"of {process.by}") for name, type_ in columns.items()),
-            Column(time, "TIMESTAMP", "the row's time, as the processor says", False),
-            BATCH,
-            Column("event_hour", "TIMESTAMP", f"{time} cut to the hour", False),
+            Column(events.event_time, "TIMESTAMP", "the row's time, as the processor says", False),
         ),
-        ("event_hour",),
-        (time, "batch"),
-        {**LEDGER_RETENTION, CHANGE_FEED: "true", DEFINITION: stream.definition},
-        sorted_by=time,
     )
 
 
@@ -122,12 +117,7 @@ def _of_totals(stream: Stream, totals: Totals, events: FeatureView) -> Table:
         ),
         (partition,),
         ("window_start", "batch"),
-        {
-            **LEDGER_RETENTION,
-            CHANGE_FEED: "true",
-            DEFINITION: stream.definition,
-            "delta.enableDeletionVectors": "false",
-        },
+        {**_properties(stream), "delta.enableDeletionVectors": "false"},
         sorted_by="window_start",
     )
 
@@ -163,12 +153,7 @@ def _of_sessions(stream: Stream, sessions: Sessions, events: FeatureView) -> Tab
         ),
         ("session_day",),
         ("session_start", "closes_at", "batch"),
-        {
-            **LEDGER_RETENTION,
-            CHANGE_FEED: "true",
-            DEFINITION: stream.definition,
-            "delta.enableDeletionVectors": "false",
-        },
+        {**_properties(stream), "delta.enableDeletionVectors": "false"},
         sorted_by="session_start",
     )
 

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -28,13 +27,11 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions import change_records, dimension_merge
-from tidemill.pipeline.gold.merge import lost_race
+from tidemill.pipeline.gold.merge import past_others
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.validation import changed_fields
 
 log = logging.getLogger(__name__)
-
-TRIES = 3
 
 
 def apply(batch: DataFrame, batch_id: int, *, lake: Lake, dimension: Dimension) -> None:
@@ -83,13 +80,12 @@ def _merge(
     """MERGE the latest changes, again where another commit came first, as maintenance's may."""
     table = lake.tables.dimensions[dimension.name].rows
     transaction = (lake.app_id(table), batch_id)
-    for tries in range(TRIES, 0, -1):
-        try:
-            with writer.carrying(lake.spark, fields, transaction):
-                return dimension_merge.merge(latest, dimension, lake, batch_id)
-        except PySparkException as error:
-            if tries == 1 or not lost_race(error):
-                raise
+
+    def write() -> None:
+        with writer.carrying(lake.spark, fields, transaction):
+            dimension_merge.merge(latest, dimension, lake, batch_id)
+
+    past_others(write)
 
 
 def _counted(rows: DataFrame, dimension: Dimension, quarantine: Table) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ two that bring gold to the same number one wins, and the other gets None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -24,6 +24,7 @@ from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
 
 # The last one: another commit changed the table's properties, as expiry and log retention do.
+TRIES = 3
 _LOST = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED")
 
 
@@ -123,6 +124,17 @@ def _ledger_fields(
         "seconds": {**request.seconds, "diff": changes.seconds},
         "changed": sum(changes.counts.values()),
     }
+
+
+def past_others(write: Callable[[], None]) -> None:
+    """Write, and at most twice more where another commit came first, as maintenance's may, which
+    changes no row."""
+    for tries in range(TRIES, 0, -1):
+        try:
+            return write()
+        except PySparkException as error:
+            if tries == 1 or not lost_race(error):
+                raise
 
 
 def lost_race(error: PySparkException) -> bool:

@@ -2,48 +2,85 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import writer
-from tidemill.lake.commits.writer import Transaction
+from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import literal
 from tidemill.lake.tables import Table
-from tidemill.pipeline.gold.merge import lost_race
+from tidemill.pipeline.gold.merge import past_others
+
+log = logging.getLogger(__name__)
 
 SOURCE = "tidemill_changed_rows"
-TRIES = 3
 GONE = "__gone"  # of a row: its keys have none any more
 
 
-def counted(rows: DataFrame, start: str) -> Mapping[str, Any]:
-    """Return how many rows there are, `accepted`, and the `first` and `last` of a time."""
-    (row,) = times.collect(
-        rows.agg(
-            F.count("*").alias("accepted"), F.min(start).alias("first"), F.max(start).alias("last")
-        )
-    )
+def newest(lake: Lake, table: Table, batch: int) -> Mapping[str, Any] | None:
+    """Return the newest ledger of the table, empty where it has none; None where the table holds
+    the batch already."""
+    commit = ledger.newest_append(lake, table.name, lake.generation)
+    fields = (commit and commit.ledger) or {}
+    if int(fields.get("batch", -1)) < batch:
+        return fields
+    log.info("%s holds batch %d already", table.name, batch)
+    return None
+
+
+def bring(
+    rows: DataFrame,
+    batch: int,
+    lake: Lake,
+    table: Table,
+    keys: Sequence[str],
+    start: str | None = None,
+    *,
+    started: float,
+    told: Mapping[str, Any] | None = None,
+) -> None:
+    """MERGE the rows that change in a batch, one for each `keys` and `start`, a time, where there
+    is one; of rows that are `GONE` the table's goes. No row makes no commit. The ledger has what is
+    `told` too, and the seconds since `started`, by the monotonic clock. The frame is read twice."""
+    counts = _counted(rows, start)
+    if not counts["accepted"]:
+        return
+    reach("stream.counted")
+    fields = {
+        "generation": lake.generation,
+        "batch": batch,
+        "accepted": counts["accepted"],
+        **(told or {}),
+        "seconds": {"stream": round(time.monotonic() - started, 3)},
+    }
+    _merge(rows, counts, fields, lake, table, keys, start)
+    reach("stream.appended")
+    log.info("%s batch %d: %d rows", table.name, batch, counts["accepted"])
+
+
+def _counted(rows: DataFrame, start: str | None) -> Mapping[str, Any]:
+    """Return how many rows there are, `accepted`, and the `first` and `last` start."""
+    ends = [] if start is None else [F.min(start).alias("first"), F.max(start).alias("last")]
+    (row,) = times.collect(rows.agg(F.count("*").alias("accepted"), *ends))
     return row.asDict()
 
 
-def merge(
+def _merge(
     rows: DataFrame,
     counts: Mapping[str, Any],
     fields: Mapping[str, Any],
     lake: Lake,
     table: Table,
     keys: Sequence[str],
-    start: str | None = None,
+    start: str | None,
 ) -> None:
-    """MERGE rows, one for each `keys` and `start`, a time, where there is one; of rows that are
-    `GONE` the table's goes. `counts` are those of `counted`. A table that has the batch of `fields`
-    takes nothing."""
     batch = int(fields["batch"])
     stamped = rows.withColumn("batch", F.lit(batch).cast("bigint"))
     stamped.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
@@ -61,20 +98,12 @@ def merge(
         f"WHEN MATCHED THEN UPDATE SET {assigned}\n"
         f"WHEN NOT MATCHED AND NOT changed.{GONE} THEN INSERT ({names}) VALUES ({values})"
     )
+
+    def run() -> None:
+        with writer.carrying(lake.spark, fields, (lake.app_id(table), batch)):
+            lake.spark.sql(text).collect()
+
     try:
-        _run(text, fields, (lake.app_id(table), batch), lake)
+        past_others(run)
     finally:
         lake.spark.catalog.dropTempView(SOURCE)
-
-
-def _run(text: str, fields: Mapping[str, Any], transaction: Transaction, lake: Lake) -> None:
-    """Run the statement, again where another commit came first, as maintenance's may: it changes no
-    row."""
-    for tries in range(TRIES, 0, -1):
-        try:
-            with writer.carrying(lake.spark, fields, transaction):
-                lake.spark.sql(text).collect()
-            return
-        except PySparkException as error:
-            if tries == 1 or not lost_race(error):
-                raise

@@ -49,21 +49,8 @@ def merge_rows(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -
     lake, started = lake.within(batch.sparkSession), time.monotonic()
     table, totals = lake.tables.streams[stream.name], stream.totals
     assert totals is not None
-    newest = ledger.newest_append(lake, table.name, lake.generation)
-    if newest and newest.ledger and int(newest.ledger["batch"]) >= batch_id:
-        log.info("%s holds batch %d already", table.name, batch_id)
+    if keyed_merge.newest(lake, table, batch_id) is None:
         return
     with cached(batch.withColumn(keyed_merge.GONE, F.lit(False))) as rows:
-        counts = keyed_merge.counted(rows, "window_start")
-        if not counts["accepted"]:
-            return
-        reach("stream.counted")
-        fields = {
-            "generation": lake.generation,
-            "batch": batch_id,
-            "accepted": counts["accepted"],
-            "seconds": {"stream": round(time.monotonic() - started, 3)},
-        }
-        keyed_merge.merge(rows, counts, fields, lake, table, totals.keys, "window_start")
-    reach("stream.appended")
-    log.info("stream %s batch %d: %d windows", stream.name, batch_id, counts["accepted"])
+        by = totals.keys
+        keyed_merge.bring(rows, batch_id, lake, table, by, "window_start", started=started)

@@ -11,7 +11,6 @@ newest event's time less the declared lateness, has passed the time at which the
 
 from __future__ import annotations
 
-import logging
 import time
 
 from pyspark.sql import Column, DataFrame
@@ -21,15 +20,12 @@ from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import ledger
-from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.tables import Table
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.streams import keyed_merge
 from tidemill.pipeline.streams.keyed_merge import GONE
-from tidemill.pipeline.streams.session_rows import AT, GAP, session_rows, taken
-
-log = logging.getLogger(__name__)
+from tidemill.pipeline.streams.operators.input_rows import TIME
+from tidemill.pipeline.streams.session_rows import GAP, session_rows, taken
 
 FIRST, LAST = "__first", "__last"  # of a key, what its sessions may touch
 
@@ -40,10 +36,8 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
     lake, started = lake.within(batch.sparkSession), time.monotonic()
     sessions, table = stream.sessions, lake.tables.streams[stream.name]
     assert sessions is not None
-    newest = ledger.newest_append(lake, table.name, lake.generation)
-    before = (newest and newest.ledger) or {}
-    if int(before.get("batch", -1)) >= batch_id:
-        log.info("%s holds batch %d already", table.name, batch_id)
+    before = keyed_merge.newest(lake, table, batch_id)
+    if before is None:
         return
     at = lake.pipeline.events.event_time
     (row,) = times.collect(batch.agg(F.max(at).alias("newest"), F.max("batch").alias("clean")))
@@ -55,29 +49,19 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
         events = _events_of(spans, sessions, lake, row["clean"])
         made = session_rows(events, sessions).withColumn("closed", F.col("closes_at") < watermark)
         with cached(_changes(made, spans, table, sessions, lake, watermark)) as changes:
-            counts = keyed_merge.counted(changes, "session_start")
-            if not counts["accepted"]:
-                return
-            reach("stream.counted")
-            fields = {
-                "generation": lake.generation,
-                "batch": batch_id,
-                "accepted": counts["accepted"],
-                "newest": times.to_micros(event_time),
-                "seconds": {"stream": round(time.monotonic() - started, 3)},
-            }
+            told = {"newest": times.to_micros(event_time)}
             by = sessions.keys
-            keyed_merge.merge(changes, counts, fields, lake, table, by, "session_start")
-    reach("stream.appended")
-    log.info("stream %s batch %d: %d sessions", stream.name, batch_id, counts["accepted"])
+            keyed_merge.bring(
+                changes, batch_id, lake, table, by, "session_start", started=started, told=told
+            )
 
 
 def _spans(new: DataFrame, table: Table, sessions: Sessions, lake: Lake) -> DataFrame:
     """Return for each key of new events the time, both ends included, in which its sessions are
     made again: that of its events, and of the sessions which they touch."""
     keys = list(sessions.keys)
-    ends = F.col(AT) + F.make_interval(secs=F.col(GAP))
-    own = new.groupBy(*keys).agg(F.min(AT).alias(FIRST), F.max(ends).alias(LAST))
+    ends = F.col(TIME) + F.make_interval(secs=F.col(GAP))
+    own = new.groupBy(*keys).agg(F.min(TIME).alias(FIRST), F.max(ends).alias(LAST))
     touched = (
         lake.spark.table(table.name)
         .join(own, keys)
@@ -103,7 +87,7 @@ def _events_of(spans: DataFrame, sessions: Sessions, lake: Lake, clean: int) -> 
         events = events.where(hour.between(times.at(bounds["first"]), times.at(bounds["last"])))
     rows = taken(events, sessions, lake.pipeline.events.event_time)
     inside = rows.join(spans, list(sessions.keys)).where(
-        F.col(AT).between(F.col(FIRST), F.col(LAST))
+        F.col(TIME).between(F.col(FIRST), F.col(LAST))
     )
     return inside.drop(FIRST, LAST)
 

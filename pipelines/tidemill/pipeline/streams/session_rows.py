@@ -6,24 +6,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.sessions import Sessions
-from tidemill.features.expressions import fallible
+from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
-AT, GAP = "__at", "__gap"
+GAP = "__gap"
 LONGEST_PATH = 100
 
 
 def taken(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
-    """Return the events of sessions: keys, `AT` (the time), `GAP` (how long a session goes on
+    """Return the events of sessions: keys, `TIME` (the time), `GAP` (how long a session goes on
     behind it, in seconds), page and record_id."""
-    rows = events.withColumn(AT, F.col(time))
-    if sessions.where is not None:
-        rows = rows.where(F.coalesce(F.expr(fallible.or_null(sessions.where, AT)), F.lit(False)))
+    rows = events.withColumn(TIME, F.col(time)).where(is_taken(sessions))
     has_keys = F.lit(True)
     for key in sessions.keys:
         has_keys = has_keys & F.col(key).isNotNull()
     page = F.col(sessions.page).alias("__page")
     return rows.where(has_keys).select(
-        *sessions.keys, AT, _gap(sessions).alias(GAP), page, "record_id"
+        *sessions.keys, TIME, _gap(sessions).alias(GAP), page, "record_id"
     )
 
 
@@ -40,8 +38,8 @@ def _gap(sessions: Sessions) -> Column:
 def session_rows(events: DataFrame, sessions: Sessions) -> DataFrame:
     """Return the sessions of what `taken` returns, with the columns of their table but `closed` and
     `batch`. Events of the same time are in the order of their record ids."""
-    window = F.session_window(AT, F.concat(F.col(GAP).cast("string"), F.lit(" seconds")))
-    event = F.struct(F.col(AT).alias("at"), F.col("record_id"), F.col("__page").alias("page"))
+    window = F.session_window(TIME, F.concat(F.col(GAP).cast("string"), F.lit(" seconds")))
+    event = F.struct(F.col(TIME).alias("at"), F.col("record_id"), F.col("__page").alias("page"))
     each = events.groupBy(*sessions.keys, window).agg(F.collect_list(event).alias("events"))
     each = each.select(
         *sessions.keys,

@@ -8,7 +8,6 @@ or a late one, does no harm.
 
 from __future__ import annotations
 
-import logging
 import time
 
 from pyspark.sql import Column, DataFrame
@@ -16,15 +15,11 @@ from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.span import Span
 from tidemill.config.stream_operators.stream import Stream
-from tidemill.features.expressions import fallible
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import ledger
-from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.tables import Table
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.streams import keyed_merge
-
-log = logging.getLogger(__name__)
+from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
 
 def merge_spans(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -> None:
@@ -33,33 +28,17 @@ def merge_spans(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) 
     lake, started = lake.within(batch.sparkSession), time.monotonic()
     span, table = stream.span, lake.tables.streams[stream.name]
     assert span is not None
-    newest = ledger.newest_append(lake, table.name, lake.generation)
-    if newest and newest.ledger and int(newest.ledger["batch"]) >= batch_id:
-        log.info("%s holds batch %d already", table.name, batch_id)
+    if keyed_merge.newest(lake, table, batch_id) is None:
         return
     with cached(_changes(batch, span, table, lake)) as changes:
-        counts = keyed_merge.counted(changes, "last_at")
-        if not counts["accepted"]:
-            return
-        reach("stream.counted")
-        fields = {
-            "generation": lake.generation,
-            "batch": batch_id,
-            "accepted": counts["accepted"],
-            "seconds": {"stream": round(time.monotonic() - started, 3)},
-        }
-        keyed_merge.merge(changes, counts, fields, lake, table, span.keys)
-    reach("stream.appended")
-    log.info("stream %s batch %d: %d keys", stream.name, batch_id, counts["accepted"])
+        keyed_merge.bring(changes, batch_id, lake, table, span.keys, started=started)
 
 
 def _changes(batch: DataFrame, span: Span, table: Table, lake: Lake) -> DataFrame:
     """Return the rows of the table that are new, or other than they were."""
     at, keys = lake.pipeline.events.event_time, list(span.keys)
-    rows = batch.withColumn("__at", F.col(at))
-    if span.where is not None:
-        rows = rows.where(F.coalesce(F.expr(fallible.or_null(span.where, "__at")), F.lit(False)))
-    event = F.struct("__at", "record_id", *span.columns)
+    rows = batch.withColumn(TIME, F.col(at)).where(is_taken(span))
+    event = F.struct(TIME, "record_id", *span.columns)
     new = rows.groupBy(*keys).agg(F.min(event).alias("__first"), F.max(event).alias("__last"))
     known = lake.spark.table(table.name).alias("known")
     same = F.lit(True)
@@ -79,7 +58,7 @@ def _changes(batch: DataFrame, span: Span, table: Table, lake: Lake) -> DataFram
     )
     return changed.select(
         *keys,
-        *(F.col(f"__{end}.__at").alias(f"{end}_at") for end in ("first", "last")),
+        *(F.col(f"__{end}.{TIME}").alias(f"{end}_at") for end in ("first", "last")),
         *(F.col(f"__{end}.record_id").alias(f"{end}_record_id") for end in ("first", "last")),
         *(
             F.col(f"__{end}.{name}").alias(f"{end}_{name}")
@@ -93,7 +72,7 @@ def _changes(batch: DataFrame, span: Span, table: Table, lake: Lake) -> DataFram
 def _end(span: Span, end: str, which: str) -> Column:
     """Return the first or last event of the batch and of the table, as a struct."""
     stored = F.struct(
-        F.col(f"known.{end}_at").alias("__at"),
+        F.col(f"known.{end}_at").alias(TIME),
         F.col(f"known.{end}_record_id").alias("record_id"),
         *(F.col(f"known.{end}_{name}").alias(name) for name in span.columns),
     )

@@ -20,18 +20,22 @@ OBSERVED = "tidemill_input_"  # what Spark calls the counts of an input, before 
 WATERMARK, ROWS = "watermark", "rows"
 
 
+def is_taken(input_: Input) -> str:
+    """Return the condition of an input as SQL, over rows that have the time as `TIME`; an event on
+    which it fails is not taken."""
+    if input_.where is None:
+        return "TRUE"
+    return f"coalesce({fallible.or_null(input_.where, TIME)}, FALSE)"
+
+
 def input_rows(
     events: DataFrame, name: str, input_: Input, time: str, columns: Iterable[str]
 ) -> DataFrame:
     """Return the rows that an input takes of the events: `columns`, `record_id` and the time as
     `TIME`. Spark's progress tells of each batch, as `OBSERVED` and the name say, how many rows the
-    input took, and its watermark by the events of the batch, in microseconds. An event on which the
-    condition fails is not taken."""
-    condition = "TRUE"
-    reads: set[str] = set()
-    if input_.where is not None:
-        reads = row_expression.columns_of(input_.where)
-        condition = f"coalesce({fallible.or_null(input_.where, TIME)}, FALSE)"
+    input took, and its watermark by the events of the batch, in microseconds."""
+    condition = is_taken(input_)
+    reads = row_expression.columns_of(input_.where) if input_.where is not None else set()
     wanted = dict.fromkeys([*columns, *sorted(reads - {time})])
     seconds = int(input_.lateness.total_seconds())
     return (
