@@ -7,13 +7,13 @@ SELECT
   __key,
   unix_seconds(bucket_start) AS __moment,
   FALSE AS __is_edge,
-  ${added_partials}
+  ${added_partials}${no_period_starts}
 FROM ${view}_spine_buckets
 UNION ALL
 SELECT
   __key,
   __edge AS __moment,
   TRUE AS __is_edge,
-  ${nothing_added}
+  ${nothing_added}${period_starts}
 FROM ${view}_spine_edges
 JOIN ${view}_spine_keys USING (${key_names})

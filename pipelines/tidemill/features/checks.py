@@ -68,12 +68,14 @@ def check_feature(view: Declaration, feature: Feature, place: int) -> None:
             f"a {feature.aggregate} of view {view.name} has no windows: add over", *path
         )
     for window in feature.windows:
-        for length in (window.length, window.offset):
-            if length % view.bucket_length:
-                raise Misdeclared(
-                    f"window {window.text!r} is not a multiple of the bucket of {view.bucket}",
-                    *path,
-                )
+        if not window.fits(view.bucket_length):
+            raise Misdeclared(
+                f"window {window.text!r} is not a multiple of the bucket of {view.bucket}"
+                if window.period is None
+                else f"window {window.text!r} does not begin with a bucket of {view.bucket}: take "
+                "a shorter bucket",
+                *path,
+            )
         if window.reach > view.kept:
             raise Misdeclared(f"history {view.history} is shorter than {window.text}", *path)
     if feature.column:

@@ -10,6 +10,10 @@ sum_("amount", scale=2).where("event_type = 'buy'").over("1h").offset("1d").name
   over: [1h]
   offset: 1d
   name: spend
+
+count().over({"calendar": "day", "zone": "Europe/Berlin"})
+- count:
+  over: [{calendar: day, zone: Europe/Berlin}]
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from tidemill.features.aggregates import Aggregate, aggregates
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import LENGTH_SCHEMA, NAME_SCHEMA, Identifier, is_duration
 from tidemill.features.windows import Window
+from tidemill.features.windows.period import SCHEMAS
 
 RATIO = "ratio"
 RATIO_OF = ("of", "to")
@@ -87,15 +92,16 @@ class Feature(BaseModel):
         """Return the feature of the events that meet a SQL condition over the event's columns."""
         return self._with(condition=condition)
 
-    def over(self, *windows: str) -> Feature:
-        """Return the feature over `windows`, such as "1h", "12h", "1d", in any order."""
+    def over(self, *windows: str | Mapping[str, str]) -> Feature:
+        """Return the feature over `windows`, such as "1h", "12h", "1d", in any order, or
+        {"calendar": "day", "zone": "Europe/Berlin"}, {"tumbling": "15m"}: since that began."""
         return self._with(windows=tuple(map(Window.parse, windows)))
 
     def offset(self, ago: str) -> Feature:
         """Return the feature over the same windows, ended so long ago."""
         if not self.windows:
             raise ValueError("say over(...) first: the offset is that of the windows")
-        return self._with(windows=tuple(window.ago(ago) for window in self.windows))
+        return self._with(windows=tuple(window.earlier(ago) for window in self.windows))
 
     def named(self, name: str) -> Feature:
         """Return the feature with a name in the place of its column's."""
@@ -127,10 +133,10 @@ class Feature(BaseModel):
         options = {n: list(v) if isinstance(v, tuple) else v for n, v in options.items()}
         if self.column:
             options["by"] = {self.column: list(self.values)}
-        offsets = {window.text.split("_")[1] for window in self.windows if window.offset}
+        offsets = {window.ago for window in self.windows if window.ago}
         beside = {
             "where": self.condition,
-            "over": [window.text.split("_")[0] for window in self.windows],
+            "over": [window.words() for window in self.windows],
             "offset": next(iter(offsets), None),
             "name": self.label,
             "empty": self.when_nothing,
@@ -244,12 +250,12 @@ def _windows(data: Mapping[str, Any]) -> tuple[Window, ...]:
     if not isinstance(over, list | tuple) or not over:
         raise ValueError(f"'over' takes a list of windows such as [1h, 1d], found {over!r}")
     try:
-        windows = tuple(Window.parse(str(text)) for text in over)
+        windows = tuple(map(Window.parse, over))
     except DefinitionError as error:
         raise ValueError(str(error)) from error
     if offset is None:
         return windows
-    return tuple(w.ago(is_duration(str(offset))) for w in windows)
+    return tuple(w.earlier(is_duration(str(offset))) for w in windows)
 
 
 def _schema_of(name: str) -> JsonSchemaValue:
@@ -289,7 +295,7 @@ def _schema_of(name: str) -> JsonSchemaValue:
         "description": summary,
         "properties": {
             name: {"anyOf": forms},
-            "over": {"type": "array", "items": LENGTH_SCHEMA, "minItems": 1},
+            "over": {"type": "array", "items": {"anyOf": [LENGTH_SCHEMA, *SCHEMAS]}, "minItems": 1},
             "where": {"type": "string", "description": "a SQL condition over the event's columns"},
             "offset": LENGTH_SCHEMA,
             "name": NAME_SCHEMA,

@@ -59,7 +59,8 @@ def _refuse_what_state_lacks(view: FeatureView) -> None:
         raise ValueError(f"view {view.name} has a bucket of {view.bucket}, state keeps minutes")
     for column in view.values:
         plain = column.is_term or (column.result == "{0}" and column.empty == "NULL")
-        if column.window.offset or not (plain or _aggregate(column.partial).fold):
+        rolling = column.window.period is None and not column.window.ago
+        if not rolling or not (plain or _aggregate(column.partial).fold):
             raise ValueError(
                 f"{column.name} of view {view.name} cannot be kept in state; take engine: buckets"
             )

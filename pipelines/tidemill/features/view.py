@@ -179,5 +179,6 @@ def _told(partial: Partial) -> tuple[str, str, str]:
     return partial.name, partial.bucket, partial.merge
 
 
-def _seconds(window: Window) -> tuple[float, float]:
-    return window.length.total_seconds(), window.offset.total_seconds()
+def _seconds(window: Window) -> tuple[Any, ...]:
+    period = () if window.period is None else (window.period.words(),)
+    return window.length.total_seconds(), window.offset.total_seconds(), *period

@@ -127,7 +127,7 @@ def nested(view: FeatureView) -> Iterator[tuple[Column, Column]]:
     window and over the next longer one that ends at the same time."""
     groups: dict[tuple[str, timedelta], list[Column]] = {}
     for column in view.shown:
-        if column.nested:
+        if column.nested and column.window.period is None:
             stem = column.name.removesuffix(column.window.text)
             groups.setdefault((stem, column.window.offset), []).append(column)
     for columns in groups.values():

@@ -178,7 +178,7 @@ def _feature(
         if column.window.text in bucket["windows"]
         and any(_holds(partial, bucket["partials"][partial.name]) for partial in partials)
     ]
-    start = time.as_of and iso(time.as_of - column.window.reach)
+    start = time.as_of and iso(column.window.start(time.as_of))
     end = time.as_of and iso(time.as_of - column.window.offset)
     return {
         "feature": column.name,
@@ -234,7 +234,7 @@ def _events(
 def _windows(columns: Sequence[Column], as_of: datetime, bucket_start: datetime) -> list[str]:
     """Return the windows that a bucket is in, by name."""
     windows = dict.fromkeys(column.window for column in columns)
-    return [w.text for w in windows if as_of - w.reach <= bucket_start < as_of - w.offset]
+    return [w.text for w in windows if w.start(as_of) <= bucket_start < as_of - w.offset]
 
 
 def _holds(partial: Partial, value: Any) -> bool:

@@ -80,7 +80,8 @@ def _sums(
 def _sum(term: Term) -> WindowSum:
     """Return the sum that a term is."""
     window = term.window
-    start, end = window.reach // SECOND, window.offset // SECOND
+    start = spine_terms.start_name(window) if window.period else window.reach // SECOND
+    end = window.offset // SECOND
     digits = re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", term.partial.type)
     of_decimal = (int(digits[1]), int(digits[2])) if digits else (None, 0)
     return WindowSum(spine_terms.name_of(term), term.partial.name, start, end, *of_decimal)

@@ -25,11 +25,12 @@ _ROWS = 65_536
 @dataclass(frozen=True)
 class WindowSum:
     """A sum to compute: of a column, over the window that begins and ends so many seconds before an
-    edge; `digits` and `scale` are those of its decimal type, None of a BIGINT."""
+    edge, or begins at the second that a column of the edge tells; `digits` and `scale` are those of
+    its decimal type, None of a BIGINT."""
 
     name: str
     column: str
-    start: int
+    start: int | str
     end: int
     digits: int | None = None
     scale: int = 0
@@ -60,9 +61,15 @@ def sums(batches: Iterable[pa.RecordBatch], wanted: Sequence[WindowSum]) -> Iter
     place = (numbers << _KEY) + moments
     order = np.argsort(place[~is_edge], kind="stable")
     buckets = place[~is_edge][order]
-    edges = np.sort(place[is_edge])
-    depths = {depth for one in wanted for depth in (one.start, one.end)}
-    at = {depth: np.searchsorted(buckets, edges - depth, side="left") for depth in depths}
+    edge_order = np.argsort(place[is_edge], kind="stable")
+    edges = place[is_edge][edge_order]
+    at = {}
+    for side in {side for one in wanted for side in (one.start, one.end)}:
+        seconds = edges - side if isinstance(side, int) else edges >> _KEY << _KEY
+        if isinstance(side, str):
+            told = rows[side].filter(pa.array(is_edge)).to_numpy()
+            seconds = seconds + told[edge_order]
+        at[side] = np.searchsorted(buckets, seconds, side="left")
     running: dict[str, list[Any]] = {}
     for one in wanted:
         if one.column not in running:

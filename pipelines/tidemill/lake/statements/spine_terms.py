@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Term
 from tidemill.features.windows import Window
+from tidemill.lake.statements import window_rows
 from tidemill.lake.statements.window_rows import whole_seconds
 
 _NOTHING = "CAST(0 AS BIGINT)"
@@ -43,17 +44,32 @@ def name_of(term: Term) -> str:
     return f"__{term.name}"
 
 
+def start_of(window: Window) -> str:
+    """Return the SQL of the second at which a window starts at an edge."""
+    if window.period is None:
+        return f"__edge - {whole_seconds(window.reach)}"
+    return f"unix_seconds({window_rows.start(window, 'timestamp_seconds(__edge)')})"
+
+
+def start_name(window: Window) -> str:
+    """Return the name of the column that tells where a window of a period starts."""
+    return f"__start_{window.text}"
+
+
 def lists(view: FeatureView) -> dict[str, str]:
     """Return the lists that the statements of `sql/training` name."""
     terms = needed(view)
     added = list(dict.fromkeys(term.partial.name for term in terms if adds_up(term)))
     others = [term for term in terms if not adds_up(term)]
     merged = list(dict.fromkeys(term.partial for term in others))
+    periods = dict.fromkeys(t.window for t in terms if adds_up(t) and t.window.period)
     return {
         "added_partials": _comma(added or [f"{_NOTHING} AS __nothing"]),
         "nothing_added": _comma(f"NULL AS {name}" for name in added or ["__nothing"]),
+        "period_starts": _listed(f"{start_of(w)} AS {start_name(w)}" for w in periods),
+        "no_period_starts": _listed(f"NULL AS {start_name(w)}" for w in periods),
         "edge_hours_of_spine": ", ".join(
-            f"(__edge - {depth}) DIV 3600" for depth in _depths(others) or [0]
+            f"({second}) DIV 3600" for second in _ends(others) or ["__edge"]
         ),
         "horizon_seconds": str(max((whole_seconds(t.window.reach) for t in others), default=0)),
         "range_partials": _comma([*(p.name for p in merged)] or [f"{_NOTHING} AS __nothing"]),
@@ -76,18 +92,20 @@ def lists(view: FeatureView) -> dict[str, str]:
     }
 
 
-def _depths(terms: Iterable[Term]) -> list[int]:
-    """Return how many seconds before the edge windows end and start, each once."""
+def _ends(terms: Iterable[Term]) -> list[str]:
+    """Return the SQL of the seconds at which windows end and start, each once."""
     windows = dict.fromkeys(term.window for term in terms)
-    ends = (whole_seconds(length) for w in windows for length in (w.offset, w.reach))
-    return sorted(set(ends))
+    return list(dict.fromkeys(side(w) for w in windows for side in (_end_of, start_of)))
+
+
+def _end_of(window: Window) -> str:
+    return f"__edge - {whole_seconds(window.offset)}"
 
 
 def _inside(window: Window) -> str:
     """Return the condition of a row to count in a window: an hour row where the window holds all of
     it, a minute row where no hour row stands for it."""
-    start = f"__edge - {whole_seconds(window.reach)}"
-    end = f"__edge - {whole_seconds(window.offset)}"
+    start, end = start_of(window), _end_of(window)
     return (
         f"__moment >= {start} AND __last < {end} "
         f"AND (__is_hour OR __hour * 3600 < {start} OR __hour * 3600 + 3600 > {end})"
@@ -101,6 +119,11 @@ def _value(column: Column) -> str:
     if not all(adds_up(term) for term in _used(column)):
         value = f"CASE WHEN __in_range THEN {value} ELSE {column.empty} END"
     return f"CAST({value} AS {column.type})"
+
+
+def _listed(items: Iterable[str]) -> str:
+    """Return more columns of a list that has some."""
+    return "".join(f",\n  {item}" for item in items)
 
 
 def _comma(items: Iterable[str]) -> str:

@@ -25,6 +25,18 @@ def _before(time: str, length: timedelta) -> str:
     return f"{time} - {interval(length)}" if length else time
 
 
+def start(window: Window, as_of: str) -> str:
+    """Return the SQL of where a window starts at a time."""
+    if window.period is None:
+        return _before(as_of, window.reach)
+    return window.period.sql(end(window, as_of))
+
+
+def end(window: Window, as_of: str) -> str:
+    """Return the SQL of where a window ends at a time."""
+    return _before(as_of, window.offset)
+
+
 def sign(window: Window) -> str:
     """Return the SQL that tells what a bucket row does to a window: 1 enters, -1 leaves, 0
     neither."""
@@ -39,8 +51,7 @@ def sign_name(window: Window) -> str:
 
 
 def _in_window(window: Window, as_of: str) -> str:
-    start, end = _before(as_of, window.reach), _before(as_of, window.offset)
-    return f"bucket_start >= {start} AND bucket_start < {end}"
+    return f"bucket_start >= {start(window, as_of)} AND bucket_start < {end(window, as_of)}"
 
 
 def inside(window: Window, by_hours: bool) -> str:
@@ -49,45 +60,44 @@ def inside(window: Window, by_hours: bool) -> str:
     By hours a minute row counts only where no hour row stands for it, and an hour row where the
     window holds all of it.
     """
-    start, end = _before(":as_of", window.reach), _before(":as_of", window.offset)
-    inside = f"bucket_start >= {start}"
+    first, last = start(window, ":as_of"), end(window, ":as_of")
+    inside = f"bucket_start >= {first}"
     if not by_hours:
-        return f"{inside} AND bucket_start < {end}" if window.offset else inside
+        return f"{inside} AND bucket_start < {last}" if window.offset else inside
     if not window.offset:
-        return f"{inside} AND __covered_from < {start}"
-    hour = f"{end} - INTERVAL '60' MINUTE"
-    uncovered = f"(__covered_from < {start} OR __covered_from > {hour})"
-    return f"{inside} AND __last < {end} AND {uncovered}"
+        return f"{inside} AND __covered_from < {first}"
+    hour = f"{last} - INTERVAL '60' MINUTE"
+    uncovered = f"(__covered_from < {first} OR __covered_from > {hour})"
+    return f"{inside} AND __last < {last} AND {uncovered}"
 
 
-def _ends(window: Window) -> tuple[timedelta, timedelta]:
-    """Return how far before as_of a window starts and ends."""
-    return window.reach, window.offset
+def _passed(view: FeatureView) -> Iterator[tuple[str, str]]:
+    """Yield from where to where the starts and ends of windows passed, each once."""
+    pairs = ((side(w, ":low"), side(w, ":high")) for w in view.windows for side in (start, end))
+    yield from dict.fromkeys(pairs)
 
 
 def edges(view: FeatureView) -> Iterator[str]:
-    """Yield the SQL conditions for a bucket to be where a window's start or end passed."""
-    for length in dict.fromkeys(edge for w in view.windows for edge in _ends(w)):
-        if length:
-            low, high = _before(":low", length), _before(":high", length)
+    """Yield the SQL conditions for a bucket to be where a window's start or end passed, but for
+    as_of itself."""
+    for low, high in _passed(view):
+        if low != ":low":
             yield f"(bucket_start >= {low} AND bucket_start < {high})"
 
 
 def edge_partitions(view: FeatureView) -> Iterator[str]:
     """Yield the SQL conditions for an hour to hold buckets of such an edge, or of where as_of
     passed."""
-    for length in dict.fromkeys((timedelta(), *(e for w in view.windows for e in _ends(w)))):
-        low, high = _before(":low", length + HOUR), _before(":high", length)
-        yield f"(bucket_hour > {low} AND bucket_hour < {high})"
+    for low, high in dict.fromkeys(((":low", ":high"), *_passed(view))):
+        yield f"(bucket_hour > {low} - {interval(HOUR)} AND bucket_hour < {high})"
 
 
 def edge_hours(view: FeatureView) -> Iterator[str]:
     """Yield the SQL conditions for a bucket to be where a window has only a part of an hour: after
     its start, and before its end."""
-    for start in dict.fromkeys(window.reach for window in view.windows):
-        seconds = whole_seconds(start) - 3599
-        end = f"timestamp_seconds(floor((unix_seconds(:as_of) - {seconds}) / 3600) * 3600)"
-        yield f"(bucket_start >= {_before(':as_of', start)} AND bucket_start < {end})"
+    for first in dict.fromkeys(start(window, ":as_of") for window in view.windows):
+        hour = f"timestamp_seconds(floor((unix_seconds({first}) + 3599) / 3600) * 3600)"
+        yield f"(bucket_start >= {first} AND bucket_start < {hour})"
     for offset in dict.fromkeys(window.offset for window in view.windows):
         if offset:
             first = f"floor((unix_seconds(:as_of) - {whole_seconds(offset)}) / 3600) * 3600"

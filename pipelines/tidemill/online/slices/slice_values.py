@@ -57,7 +57,7 @@ class Merger:
         known, values = False, list(self.empty)
         for window, columns in self._windows.items():
             last = int((end - window.offset).timestamp())
-            first = last - int(window.length.total_seconds())
+            first = int(window.start(end).timestamp())
             rows = list(_inside(hours, first, last))
             if not rows:
                 continue

@@ -9,7 +9,7 @@ By SQL, as a recompute does it; neither the store nor what merges slices has a p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -18,6 +18,7 @@ from tidemill.config.settings import micros_of
 from tidemill.features import FeatureView
 from tidemill.features.columns import Term
 from tidemill.lake.catalog import Lake
+from tidemill.lake.statements import window_rows
 from tidemill.pipeline.silver import minute_buckets
 
 Asked = tuple[tuple[Any, ...], int, datetime]  # a key, the batch it was answered through, as_of
@@ -41,7 +42,7 @@ def expected(
     events = events.where(F.unix_micros("event_hour") >= micros_of(first) - 3_600_000_000)
     minutes = minute_buckets.buckets_of(events, 0, _by_batch(view))
     known = minutes.join(F.broadcast(answers), [*view.keys]).where(f"{_BATCH} <= __through")
-    known = known.where(_inside(view.horizon.total_seconds(), 0))
+    known = known.where(_between(f"__end - {_micros(view.horizon)}", "__end"))
     values = [F.expr(column.value(_merged)).alias(column.name) for column in view.shown]
     found = {
         row.pop("__place"): row
@@ -58,12 +59,18 @@ def _by_batch(view: FeatureView) -> FeatureView:
 
 def _merged(term: Term) -> str:
     """Return the SQL of a partial, merged over its window."""
-    window = term.window
-    return term.partial.merged(_inside(window.reach.total_seconds(), window.offset.total_seconds()))
+    start, end = (
+        f"unix_micros({side(term.window, 'timestamp_micros(__end)')})"
+        for side in (window_rows.start, window_rows.end)
+    )
+    return term.partial.merged(_between(start, end))
 
 
-def _inside(first: float, last: float) -> str:
-    """Return the condition of a minute to lie between so many seconds before the end and so many
-    after that."""
+def _between(start: str, end: str) -> str:
+    """Return the condition of a minute to lie between two times in microseconds."""
     at = "unix_micros(bucket_start)"
-    return f"({at} >= __end - {int(first * 1_000_000)} AND {at} < __end - {int(last * 1_000_000)})"
+    return f"({at} >= {start} AND {at} < {end})"
+
+
+def _micros(length: timedelta) -> int:
+    return length // timedelta(microseconds=1)
