@@ -2,6 +2,7 @@
 -- grain:      one row per keys and edge that has a bucket row in a window
 -- input:      ${view}_spine_edges, the distinct keys and edges of a spine, in seconds since 1970, and
 --             ${view}_spine_buckets, the bucket rows of its keys, as temporary views
+-- parameters: :oldest BIGINT, the day since 1970 of the oldest bucket but for the keys' base
 -- A window takes the whole hours that it holds, each merged once before, and minutes of the hours
 -- that it holds a part of. Minutes are found by their hour, hours by their day: by equality alone.
 WITH bucket_rows AS (
@@ -40,7 +41,13 @@ bins AS (
     ${keys},
     __edge,
     TRUE AS __is_hour,
-    explode(sequence((__edge - ${horizon_seconds}) DIV 86400, __edge DIV 86400)) AS __bin
+    explode(array_union(
+      sequence(
+        least(greatest((__edge - ${horizon_seconds}) DIV 86400, :oldest), __edge DIV 86400),
+        __edge DIV 86400
+      ),
+      ${base_day}
+    )) AS __bin
   FROM ${view}_spine_edges
 )
 SELECT

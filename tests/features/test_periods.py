@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import yaml
 
+from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import DefinitionError
 from tidemill.features import FeatureView, Window, count, distinct
 
@@ -19,7 +20,7 @@ def time(text: str) -> datetime:
     return datetime.fromisoformat(f"{text}:00+00:00")
 
 
-STARTS: list[tuple[dict[str, str], str, str]] = [
+STARTS: list[tuple[dict[str, str] | str, str, str]] = [
     (DAY, "2026-11-21T10:05", "2026-11-21T00:00"),
     (DAY, "2026-11-21T00:00", "2026-11-21T00:00"),
     (BERLIN, "2026-10-24T21:59", "2026-10-23T22:00"),
@@ -38,12 +39,13 @@ STARTS: list[tuple[dict[str, str], str, str]] = [
     ({**BERLIN, "calendar": "year"}, "2026-12-31T22:59", "2025-12-31T23:00"),
     ({"tumbling": "15m"}, "2026-11-21T10:14", "2026-11-21T10:00"),
     ({"tumbling": "15m"}, "2026-11-21T10:15", "2026-11-21T10:15"),
+    ("lifetime", "2026-11-25T23:59", "1900-01-01T00:00"),
     ({"tumbling": "7d"}, "2026-11-25T23:59", "2026-11-19T00:00"),  # weeks since a Thursday
 ]
 
 
 @pytest.mark.parametrize(("said", "as_of", "start"), STARTS)
-def test_where_it_starts(said: dict[str, str], as_of: str, start: str) -> None:
+def test_where_it_starts(said: dict[str, str] | str, as_of: str, start: str) -> None:
     window = Window.parse(said)
     assert window.start(time(as_of)) == time(start)
     assert time(as_of) - time(start) <= window.reach
@@ -77,6 +79,35 @@ def test_a_file_says_what_python_says() -> None:
         ["1h", BERLIN, {"tumbling": "2h"}],
         [DAY],
     ]
+
+
+def test_a_lifetime_needs_no_history_but_its_offset_s() -> None:
+    view = declare(count().over("lifetime", "3h"), history="12h")
+    assert FeatureView.model_validate(yaml.safe_load(yaml.safe_dump(view.words()))) == view
+    assert [column.name for column in view.shown] == ["count_lifetime", "count_3h"]
+    assert view.shown[0].window.bounds() == "before as_of"
+    assert view.apart == timedelta(hours=3)
+    declare(count().over("lifetime").offset("12h"), history="12h")
+    with pytest.raises(ValueError, match="history 12h is shorter than lifetime_13h_ago"):
+        declare(count().over("lifetime").offset("13h"), history="12h")
+
+
+@pytest.mark.parametrize(
+    ("publish", "message"),
+    [
+        ({"ttl": "400d"}, "publish: ttl 400d would lose the lifetimes of v: leave it out"),
+        ({"slices": True}, "publish: slices have an end, and v has lifetimes"),
+    ],
+)
+def test_what_cannot_publish_a_lifetime(publish: dict[str, Any], message: str) -> None:
+    words = {
+        "pipeline": "p",
+        "source": {"kind": "files"},
+        "views": [declare(count().over("lifetime"))],
+    }
+    PipelineDefinition(**words, publish={})
+    with pytest.raises(ValueError, match=message):
+        PipelineDefinition(**words, publish=publish)
 
 
 def test_the_zone_is_of_the_definition() -> None:

@@ -91,7 +91,7 @@ def _parameter(name: str, text: str) -> Any:
     named = ("as_of", "as_of_before", "low", "high", "before", "since", "first", "end", "start")
     times = dict.fromkeys(named, _time)
     flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
-    counted = ("batch", "batch_before", "hours", "sample", "prefix_length", "look")
+    counted = ("batch", "batch_before", "hours", "sample", "prefix_length", "look", "oldest")
     numbers = dict.fromkeys(counted, int)
     others = {
         "table": str,

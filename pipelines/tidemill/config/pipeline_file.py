@@ -190,8 +190,8 @@ class PipelineDefinition(Declared):
         return self
 
     def _check_history(self, view: FeatureView) -> None:
-        if view.horizon > self.kept:
-            longest = view.windows[0]
+        if view.apart > self.kept:
+            longest = max(view.windows, key=lambda window: window.apart)
             features = (n for n, f in enumerate(view.features) if longest in f.windows)
             path = ("views", self.views.index(view), "features", next(features))
             said = "history" in self.model_fields_set

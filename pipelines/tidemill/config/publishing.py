@@ -66,6 +66,11 @@ def check(publishing: Publishing | None, views: tuple[FeatureView, ...]) -> None
     if unknown:
         raise ValueError(f"publish names {sorted(unknown)[0]}, which is no view of the pipeline")
     for view in filter(publishing.of, views):
+        if publishing.slices and view.has_lifetimes:
+            raise ValueError(
+                f"publish: slices have an end, and {view.name} has lifetimes: leave them out, or "
+                "publish the view without slices"
+            )
         feature = unmerged(view) if publishing.slices else None
         if feature:
             raise ValueError(
@@ -73,6 +78,11 @@ def check(publishing: Publishing | None, views: tuple[FeatureView, ...]) -> None
                 "it out, or publish the view without slices"
             )
         ttl = publishing.ttl_of(view)
+        if ttl is not None and view.has_lifetimes:
+            raise ValueError(
+                f"publish: ttl {publishing.ttl} would lose the lifetimes of {view.name}: leave it "
+                "out"
+            )
         if ttl is not None and ttl < view.horizon + LEAST_MARGIN:
             raise ValueError(
                 f"publish: ttl {publishing.ttl} is too short for {view.name}: at least its longest "

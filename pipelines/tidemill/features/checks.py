@@ -76,7 +76,7 @@ def check_feature(view: Declaration, feature: Feature, place: int) -> None:
                 "a shorter bucket",
                 *path,
             )
-        if window.reach > view.kept:
+        if window.apart > view.kept:
             raise Misdeclared(f"history {view.history} is shorter than {window.text}", *path)
     if feature.column:
         _known_column(view, feature.column, *path)

@@ -35,8 +35,8 @@ _INTRODUCTION = (
     "What a feature can be. Each page shows the aggregate in YAML and in Python, and says what it",
     "makes of nulls and of an empty window. Beside any of them a feature takes `where` (a SQL",
     "condition), `by` (one column of gold for each value), `offset`, `name`, and `empty` where the",
-    "empty value is null. `over` takes lengths of time and [periods](../concepts.md): since midnight",
-    "in a zone, week or month to date. A package can bring [its own](../own-aggregate.md).",
+    "empty value is null. `over` takes lengths of time, [periods](../concepts.md) such as since",
+    "midnight, and `lifetime`. A package can bring [its own](../own-aggregate.md).",
 )
 _ADDS_UP = (
     "What adds up is refreshed from the buckets that entered or left a window; of the others only",

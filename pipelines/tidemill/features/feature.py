@@ -94,7 +94,8 @@ class Feature(BaseModel):
 
     def over(self, *windows: str | Mapping[str, str]) -> Feature:
         """Return the feature over `windows`, such as "1h", "12h", "1d", in any order, or
-        {"calendar": "day", "zone": "Europe/Berlin"}, {"tumbling": "15m"}: since that began."""
+        {"calendar": "day", "zone": "Europe/Berlin"}, {"tumbling": "15m"}: since that began; or
+        "lifetime"."""
         return self._with(windows=tuple(map(Window.parse, windows)))
 
     def offset(self, ago: str) -> Feature:

@@ -122,6 +122,17 @@ class FeatureView(Declaration):
         """How far back the windows reach: what a recompute reads."""
         return self.columns[0].window.reach
 
+    @property
+    def apart(self) -> timedelta:
+        """How far back buckets are needed one by one; further back, where there are lifetimes, they
+        may be added up."""
+        return max(window.apart for window in self.windows)
+
+    @property
+    def has_lifetimes(self) -> bool:
+        """Whether a window holds all of time: buckets that expire are folded, not lost."""
+        return any(window.is_lifetime for window in self.windows)
+
     def known_values(self) -> dict[str, tuple[str, ...]]:
         """Return, for each column of the event that features split by, the values it may have."""
         values: dict[str, tuple[str, ...]] = {}

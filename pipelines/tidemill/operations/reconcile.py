@@ -14,6 +14,7 @@ from tidemill.config.settings import iso
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
+from tidemill.features.windows import BEGINNING
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.relations import Relation
@@ -140,7 +141,8 @@ def facts(
 def _rebuild(lake: Lake, view: FeatureView, pipeline: str, comparison: Reconciled) -> str:
     if lake.pipeline.engine == "stateful" or comparison.as_of is None:
         return f"tidemill rebuild {pipeline} --from bronze"
-    since = (ledger.instant(comparison.as_of) - view.horizon).replace(minute=0, second=0)
+    since = max(ledger.instant(comparison.as_of) - view.horizon, BEGINNING)
+    since = since.replace(minute=0, second=0)
     return f"tidemill rebuild {pipeline} --since {since:%Y-%m-%dT%H:%M}"
 
 

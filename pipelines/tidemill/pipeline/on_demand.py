@@ -10,8 +10,10 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import EPOCH, Clock, iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
+from tidemill.features.windows import BEGINNING
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
+from tidemill.lake.schema import expired_before
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.publication import publish_view
@@ -77,11 +79,13 @@ def refresh_to(lake: Lake, view: FeatureView, as_of: datetime) -> gold.Refreshed
 
 
 def _refuse_lost(lake: Lake, view: FeatureView, as_of: datetime) -> None:
-    buckets = lake.spark.table(lake.tables.of(view).buckets.name)
+    name = lake.tables.of(view).buckets.name
+    buckets = lake.spark.table(name).where(F.col("bucket_hour") > times.at(BEGINNING))
     oldest = buckets.agg(F.unix_seconds(F.min("bucket_start"))).collect()[0][0]
     if oldest is None:
         return
-    first = times.of_epoch(oldest) + view.horizon
+    folded = expired_before.folded_before(lake.metadata(name).properties)
+    first = max(filter(None, (times.of_epoch(oldest), folded))) + view.apart
     if as_of < first:
         raise UsageError(
             f"{iso(as_of)} is before the oldest kept bucket and the longest window",

@@ -138,8 +138,8 @@ def _time(lake: Lake, view: FeatureView, at: datetime | None) -> _Time:
         expected = f"a multiple of {view.bucket}"
         raise UsageError(f"{iso(at)} is not the end of a bucket", where="--at", expected=expected)
     kept = lake.pipeline.kept_of(view)
-    if state.as_of and at - view.horizon < state.as_of - kept:
-        expected = f"{iso(state.as_of - kept + view.horizon)} or later"
+    if state.as_of and at - view.apart < state.as_of - kept:
+        expected = f"{iso(state.as_of - kept + view.apart)} or later"
         message = f"buckets are kept for {kept.days} days: those of {iso(at)} may be gone"
         raise UsageError(message, where="--at", expected=expected)
     return _Time(at, minute_buckets.bucketed(lake, view).batch, None)
@@ -178,7 +178,8 @@ def _feature(
         if column.window.text in bucket["windows"]
         and any(_holds(partial, bucket["partials"][partial.name]) for partial in partials)
     ]
-    start = time.as_of and iso(column.window.start(time.as_of))
+    starts = time.as_of and not column.window.is_lifetime
+    start = iso(column.window.start(time.as_of)) if starts and time.as_of else None
     end = time.as_of and iso(time.as_of - column.window.offset)
     return {
         "feature": column.name,

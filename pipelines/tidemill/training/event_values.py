@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from tidemill.features import FeatureView
 from tidemill.features.columns import Term
+from tidemill.features.windows import BEGINNING_SECONDS
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import spine_terms, statement
@@ -52,11 +53,23 @@ def values(
     # Of every edge there are sums, so without other terms the edges need not be joined.
     of_terms = _sums(lake, view, frames, added) if added else in_seconds
     if len(added) < len(terms):
-        found = ask(lake.spark, statement("range_terms", view), {}, frames)
+        args = {"oldest": _oldest_day(lake, view)}
+        found = ask(lake.spark, statement("range_terms", view), args, frames)
         of_terms = of_terms.join(found, [*view.keys, "__edge"], "left")
     text = statement("event_values", view)
     found = ask(lake.spark, text, {}, {f"{view.name}_edge_terms": of_terms})
     return found.withColumn("__edge", F.expr("__edge * 1000000"))
+
+
+def _oldest_day(lake: Lake, view: FeatureView) -> int:
+    """Return the day since 1970 of the oldest bucket, asked for only where a lifetime would else
+    look at each day of centuries."""
+    if not view.has_lifetimes:
+        return -(2**31)
+    rows = lake.spark.table(lake.tables.of(view).buckets.name)
+    ours = rows.where(F.unix_seconds("bucket_hour") > BEGINNING_SECONDS)
+    oldest = ours.agg(F.unix_seconds(F.min("bucket_hour"))).collect()[0][0]
+    return (oldest or 0) // 86_400
 
 
 def _sums(

@@ -37,8 +37,8 @@ def of_buckets(lake: Lake, view: FeatureView) -> KnownTimes | None:
     bucket.
 
     The last one is the end of the newest bucket, or gold's as_of where that is later. The first one
-    is the longest window after what expiry has removed, or what is older than the history and may
-    be removed any time.
+    is the longest window after what expiry has removed or folded, or what is older than the history
+    and may be so any time; a lifetime has no length here.
     """
     as_of = lake.gold_state(view).as_of
     end = minute_buckets.event_as_of(minute_buckets.bucketed(lake, view), view)
@@ -48,6 +48,6 @@ def of_buckets(lake: Lake, view: FeatureView) -> KnownTimes | None:
     name = lake.tables.of(view).buckets.name
     expired = expired_before.expired_before(lake, name, lake.metadata(name).properties)
     kept = max(ends) - lake.pipeline.kept_of(view)
-    first = max(filter(None, (expired, kept))) + view.horizon
+    first = max(filter(None, (expired, kept))) + view.apart
     edge = edge_of(first, view.bucket_length)
     return KnownTimes(edge if edge == first else edge + view.bucket_length, max(ends))

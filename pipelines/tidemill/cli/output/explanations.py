@@ -56,7 +56,9 @@ def _row(facts: Found) -> str:
 
 
 def _window(window: Found) -> str:
-    return f"[{window['start']}, {window['end']})" if window["start"] else ""
+    if not window["start"]:
+        return f"before {window['end']}" if window["end"] else ""
+    return f"[{window['start']}, {window['end']})"
 
 
 def _bucket_rows(buckets: Sequence[Found]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
     {tumbling: 15m}                        :00 :15 :30 :45 of every hour
     {calendar: day, zone: Europe/Berlin}   midnight on clocks in Berlin: a day of 23, 24 or 25 hours
+    lifetime                               one period, which began before any event
 
 A period begins at one moment in UTC, which Python (`start`) and SQL (`sql`) tell alike. Where
 clocks go back over midnight, and show it twice, the day begins at the first; where they skip it, at
@@ -19,11 +20,15 @@ from typing import Any, Literal, get_args
 
 from tidemill.errors import DefinitionError
 from tidemill.features.suggestions import did_you_mean
-from tidemill.features.windows.lengths import duration
+from tidemill.features.windows.lengths import FARTHEST, duration
 
 Unit = Literal["day", "week", "month", "quarter", "year"]
 
+# Of all that a lake can hold: Parquet's readers agree on no time before it. The bucket that begins
+# here is a key's base, which maintenance folds old buckets into.
+BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING_SECONDS = (BEGINNING - _EPOCH) // timedelta(seconds=1)
 _CLOCK_CHANGE = timedelta(hours=3)  # by less than so much a period is longer than its days
 _DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 _FINEST = timedelta(minutes=15)  # what every zone of today is a multiple of
@@ -122,9 +127,38 @@ class Calendar:
         return not any((midnight - _EPOCH) % bucket for midnight in _midnights(self.zone))
 
 
-Period = Tumbling | Calendar
+@dataclass(frozen=True)
+class Lifetime:
+    """All of time since BEGINNING."""
+
+    length = FARTHEST
+    label = "lifetime"
+
+    def start(self, at: datetime) -> datetime:
+        """Return BEGINNING."""
+        return BEGINNING
+
+    def sql(self, at: str) -> str:
+        """Return `start` as SQL."""
+        return f"timestamp_seconds({BEGINNING_SECONDS})"
+
+    def bounds(self, end: str) -> str:
+        """Return the start in words, where the window ends at `end`."""
+        return "the beginning"
+
+    def words(self) -> str:
+        """Return the period as a file says it."""
+        return self.label
+
+    def fits(self, bucket: timedelta) -> bool:
+        """Return whether it begins with a bucket: any hour does."""
+        return True
+
+
+Period = Tumbling | Calendar | Lifetime
 
 SCHEMAS: tuple[dict[str, Any], ...] = (
+    {"const": "lifetime", "description": "all of time"},
     {
         "type": "object",
         "description": "since the clock last showed a multiple of a length",

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidemill.errors import DefinitionError
 from tidemill.features.windows.lengths import duration
-from tidemill.features.windows.period import Period, parse
+from tidemill.features.windows.period import Lifetime, Period, parse
 
 LONGEST = timedelta(days=30)
 
@@ -20,7 +20,7 @@ class Window:
 
     A rolling one is the half-open [T - offset - length, T - offset). One of a `period` begins with
     the period that holds T - offset: [its start, T - offset); at its very start it holds nothing.
-    `length` is then the longest that it can be.
+    `length` is then the longest that it can be. A lifetime holds all of time up to its end.
     """
 
     length: timedelta
@@ -50,6 +50,16 @@ class Window:
         """How far before as_of the window starts, at most."""
         return self.length + self.offset
 
+    @property
+    def is_lifetime(self) -> bool:
+        """Whether the window holds all of time up to its end."""
+        return isinstance(self.period, Lifetime)
+
+    @property
+    def apart(self) -> timedelta:
+        """How far before as_of buckets are needed one by one; what is older may be added up."""
+        return self.offset if self.is_lifetime else self.reach
+
     def start(self, as_of: datetime) -> datetime:
         """Return the start of the window at a time."""
         end = as_of - self.offset
@@ -57,12 +67,14 @@ class Window:
 
     @classmethod
     def parse(cls, said: str | Mapping[str, Any]) -> Window:
-        """Return the window that a text names, from a second to 30 days, or a mapping: see
-        `period`."""
+        """Return the window that a text names, from a second to 30 days or `lifetime`, or a
+        mapping: see `period`."""
         if isinstance(said, Mapping):
             period = parse(said)
             return cls(period.length, period.label, period=period)
         text = str(said).strip()
+        if text == Lifetime.label:
+            return cls(Lifetime.length, text, period=Lifetime())
         length = duration(text)
         if length > LONGEST:
             raise DefinitionError(f"window {said!r} is too long", expected="at most 30d")
@@ -85,5 +97,7 @@ class Window:
     def bounds(self) -> str:
         """Return the window in words, as a half-open interval of time."""
         end = f"as_of - {self.ago}" if self.ago else "as_of"
+        if self.is_lifetime:
+            return f"before {end}"
         start = self.period.bounds(end) if self.period else f"{end} - {self.name}"
         return f"[{start}, {end})"

@@ -1,4 +1,5 @@
-"""What expiry has removed from a bucket table, as the table says it: `tidemill.expired_before`.
+"""What expiry has removed from a bucket table, as the table says it: `tidemill.expired_before`;
+and that it was not lost but folded into the keys' base: `tidemill.folded_before`, the same time.
 
 The property is written with each expiry, so it outlives the log and today's `history`. A view whose
 windows reach back beyond it lacks buckets, whatever its declaration says; `rebuild --since` makes
@@ -14,11 +15,13 @@ from pyspark.sql import functions as F
 
 from tidemill.config.settings import EPOCH, iso
 from tidemill.features import FeatureView
+from tidemill.features.windows import BEGINNING
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.schema.table_properties import tell
 
 PROPERTY = "tidemill.expired_before"
+FOLDED = "tidemill.folded_before"
 WORDS = "expired before "  # of maintenance's ledger, all there is in a lake of version 0.1
 
 
@@ -36,8 +39,11 @@ def lost_since(
     if seconds is None:
         return None
     end = EPOCH + timedelta(seconds=seconds) + view.bucket_length
-    needed = (end - view.horizon).replace(minute=0, second=0, microsecond=0)
-    return (needed, before) if end - view.horizon < before else None
+    if not view.has_lifetimes:
+        needed = (end - view.horizon).replace(minute=0, second=0, microsecond=0)
+        return (needed, before) if end - view.horizon < before else None
+    known = folded_before(said) is not None and end - view.apart >= before
+    return None if known or before <= BEGINNING else (BEGINNING, before)
 
 
 def expired_before(lake: Lake, buckets: str, said: Mapping[str, str]) -> datetime | None:
@@ -50,9 +56,17 @@ def expired_before(lake: Lake, buckets: str, said: Mapping[str, str]) -> datetim
     return max(times, default=None)
 
 
-def note(lake: Lake, buckets: str, before: datetime) -> None:
-    """Have the bucket table say that no bucket before a time is sure to be in it."""
-    tell(lake.spark, buckets, {PROPERTY: iso(before)})
+def folded_before(said: Mapping[str, str]) -> datetime | None:
+    """Return the time before which buckets may be folded into the keys' base; None where none is,
+    or where some expired since."""
+    folded = said.get(FOLDED)
+    return ledger.instant(folded) if folded and folded == said.get(PROPERTY) else None
+
+
+def note(lake: Lake, buckets: str, before: datetime, *, folded: bool = False) -> None:
+    """Have the bucket table say that no bucket before a time is sure to be in it, or but for the
+    base that it is `folded` into."""
+    tell(lake.spark, buckets, {PROPERTY: iso(before), FOLDED: iso(before) if folded else ""})
 
 
 def keep(lake: Lake, buckets: str, said: Mapping[str, str]) -> None:

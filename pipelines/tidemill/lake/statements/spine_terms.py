@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Term
-from tidemill.features.windows import Window
+from tidemill.features.windows import BEGINNING_SECONDS, Window
 from tidemill.lake.statements import window_rows
 from tidemill.lake.statements.window_rows import whole_seconds
 
@@ -72,6 +72,9 @@ def lists(view: FeatureView) -> dict[str, str]:
             f"({second}) DIV 3600" for second in _ends(others) or ["__edge"]
         ),
         "horizon_seconds": str(max((whole_seconds(t.window.reach) for t in others), default=0)),
+        "base_day": f"array({BEGINNING_SECONDS} DIV 86400)"
+        if any(term.window.is_lifetime for term in others)
+        else "array()",
         "range_partials": _comma([*(p.name for p in merged)] or [f"{_NOTHING} AS __nothing"]),
         "range_hours": _comma(
             [f"{p.merged()} AS {p.name}" for p in merged] or [f"{_NOTHING} AS __nothing"]

@@ -18,7 +18,7 @@ from tidemill.errors import UsageError
 from tidemill.features import FeatureView, attempts
 from tidemill.features.expressions import fallible
 from tidemill.features.suggestions import did_you_mean
-from tidemill.features.windows import HOUR
+from tidemill.features.windows import BEGINNING_SECONDS, HOUR
 from tidemill.lake.statements import spine_terms, window_rows
 from tidemill.lake.statements.gold_values import (
     difference,
@@ -123,6 +123,7 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         "merged_partials": _comma(f"{p.merged()} AS {p.name}" for p in view.partials),
         "no_partials": _comma(f"NULL AS {p.name}" for p in view.partials),
         "no_keys": _comma(f"NULL AS {k}" for k in keys),
+        "beginning": str(BEGINNING_SECONDS),
         "horizon": window_rows.interval(view.horizon),
         "horizon_and_hour": window_rows.interval(view.horizon + HOUR),
         "edge_hours": "\n    OR ".join(window_rows.edge_hours(view)),

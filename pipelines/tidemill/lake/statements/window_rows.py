@@ -81,7 +81,7 @@ def edges(view: FeatureView) -> Iterator[str]:
     """Yield the SQL conditions for a bucket to be where a window's start or end passed, but for
     as_of itself."""
     for low, high in _passed(view):
-        if low != ":low":
+        if low not in (":low", high):  # a lifetime's start stands still
             yield f"(bucket_start >= {low} AND bucket_start < {high})"
 
 

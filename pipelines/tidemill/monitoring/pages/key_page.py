@@ -30,7 +30,13 @@ def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
 
 def _values(facts: Facts) -> Section:
     rows = [
-        [f["feature"], cell(f["value"]), f["window"]["start"], f["window"]["end"], f["buckets"]]
+        [
+            f["feature"],
+            cell(f["value"]),
+            f["window"]["start"] or "ever",
+            f["window"]["end"],
+            f["buckets"],
+        ]
         for f in facts["features"]
     ]
     headings = ["feature", "value", "from", "to", "bucket rows"]

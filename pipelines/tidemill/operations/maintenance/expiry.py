@@ -1,4 +1,10 @@
-"""The steps `expire` and `empty`: rows that no window reads any more."""
+"""The steps `expire` and `empty`: rows that no window reads any more, or only as a lifetime's.
+
+    no lifetimes   buckets older than the history ──DELETE──► gone
+    lifetimes      buckets older than the history ──one row per keys──► the keys' base
+
+Before either the bucket table says so (see `expired_before`): dying after that, it says too much.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +14,18 @@ from functools import partial
 
 from tidemill.config.settings import iso
 from tidemill.features import FeatureView
-from tidemill.features.windows import duration
+from tidemill.features.windows import BEGINNING, duration
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import ledger, writer
-from tidemill.lake.parameters import ask
+from tidemill.lake.commits import failpoints, ledger, writer
+from tidemill.lake.integrity import interrupted_rebuilds
+from tidemill.lake.parameters import ask, literal
 from tidemill.lake.schema import expired_before
 from tidemill.lake.statements import statement
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance.partitions import files_of, text_of
 from tidemill.operations.maintenance.step import Step, many
-from tidemill.pipeline.gold import empty_rows
-from tidemill.pipeline.silver import minute_buckets
+from tidemill.pipeline.gold import empty_rows, merge
+from tidemill.pipeline.silver import key_base, minute_buckets
 
 
 def expire(lake: Lake, view: FeatureView) -> Iterator[Step]:
@@ -30,10 +37,16 @@ def expire(lake: Lake, view: FeatureView) -> Iterator[Step]:
     for table in lake.known([lake.tables.of(view).buckets, lake.tables.of(view).hours]):
         (column,) = table.partitioned_by
         edge = text_of(column, before)
-        old = [value for value in files_of(lake, table) if value < edge]
+        folds = view.has_lifetimes and table.name == lake.tables.of(view).buckets.name
+        first = text_of(column, BEGINNING) if folds else ""
+        old = [value for value in files_of(lake, table) if first < value < edge]
         if old:
             reason = f"{many(len(old), 'partition')} older than {history}"
-            run = partial(_delete, lake, view, table, column, before)
+            if folds:
+                reason += ", into the keys' base"
+                run = partial(_fold, lake, view, table, before)
+            else:
+                run = partial(_delete, lake, view, table, column, before)
             yield Step(table.name, "expire", reason, run)
 
 
@@ -63,6 +76,35 @@ def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: da
         sql = f"DELETE FROM {table.name} WHERE {column} < :before"
         ask(lake.spark, sql, {"before": limit})
     return f"removed what is before {iso(before)}"
+
+
+def _fold(lake: Lake, view: FeatureView, table: Table, before: datetime) -> str:
+    """Put one row per keys in the place of the rows before an hour, in one commit.
+
+    Gold must have seen them: a refresh takes a row of a batch that it has not for a new one. And
+    no rebuild may be half-way, whose rows are made as of an earlier batch.
+    """
+    newest = minute_buckets.bucketed(lake, view).batch
+    if lake.gold_state(view).batch < newest:
+        return "a refresh comes first"
+    if interrupted_rebuilds.of_view(lake, view):
+        return "the rebuild that was begun comes first"
+    expired_before.note(lake, table.name, before, folded=True)
+    failpoints.reach("expiry.noted")
+    ledger_fields = {
+        "generation": lake.generation,
+        "batch": newest,
+        ledger.UPKEEP: f"folded before {iso(before)}",
+    }
+    scope = f"bucket_hour < {literal(before)}"
+
+    def write() -> None:
+        rows = key_base.rows(lake, view, before).select(*table.column_names)
+        writer.write(rows, table.name, ledger_fields, replaces_where=scope)
+
+    merge.past_others(write)
+    failpoints.reach("expiry.folded")
+    return f"folded what is before {iso(before)}"
 
 
 def expire_arrivals(lake: Lake, view: FeatureView) -> Iterator[Step]:

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
+from tidemill.features.windows import BEGINNING, FARTHEST
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
@@ -71,9 +72,12 @@ def only(
     return made.select(*columns)
 
 
-def days(events: DataFrame, kept: timedelta, since: datetime | None) -> Iterator[datetime]:
+def days(
+    lake: Lake, view: FeatureView, events: DataFrame, since: datetime | None
+) -> Iterator[datetime]:
     """Yield the days that hold events, from a time on, the oldest first; of the newest ones, of
-    which buckets are `kept`."""
+    which the view's buckets are kept; of all where it has lifetimes."""
+    kept = FARTHEST if view.has_lifetimes else lake.pipeline.kept_of(view)
     ends = events.agg(F.unix_seconds(F.min("event_hour")), F.unix_seconds(F.max("event_hour")))
     first, last = (times.of_epoch(seconds) for seconds in ends.collect()[0])
     if first is None or last is None:
@@ -83,6 +87,12 @@ def days(events: DataFrame, kept: timedelta, since: datetime | None) -> Iterator
     while day <= last:
         yield day
         day += DAY
+
+
+def first_replaced(view: FeatureView, days: Sequence[datetime]) -> datetime:
+    """Return from when on bucket rows are replaced by those of the days: where there are lifetimes,
+    with the keys' base."""
+    return BEGINNING if view.has_lifetimes else days[0]
 
 
 def of_day(events: DataFrame, day: datetime) -> DataFrame:

@@ -55,7 +55,7 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
         ledger.REBUILD: state["id"],
     }
     app_id = f"{lake.app_id(lake.tables.of(view).buckets)}:{state['id']}"
-    days = list(backfill_rows.days(known, lake.pipeline.kept_of(view), None))
+    days = list(backfill_rows.days(lake, view, known, None))
     for place, day in list(enumerate(days))[state["done"] :]:
         made = backfill_rows.only(lake, view, backfill_rows.of_day(known, day), batch, partials)
         words = f"{place + 1}/{len(days)}  {day:%Y-%m-%d}"

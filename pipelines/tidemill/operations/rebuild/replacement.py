@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tidemill.errors import LakeError
+from tidemill.config.settings import iso
+from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
+from tidemill.features.windows import BEGINNING
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
 from tidemill.lake.open import open_for_writing
-from tidemill.lake.schema import creation
+from tidemill.lake.schema import creation, expired_before
 from tidemill.operations.rebuild import backfill_rows, enriched_events, staging
 from tidemill.operations.rebuild.staging import Read, Staging
 from tidemill.operations.rebuild.work import Work
@@ -30,11 +32,28 @@ def replace_buckets(work: Work) -> tuple[Lake, int]:
         filled=work.wanted.views,
     )
     interrupted_rebuilds.refuse_from_bronze(lake)
+    if work.wanted.since:
+        _refuse_folded(lake, work.wanted.since)
     if work.wanted.views:
         return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
     if work.wanted.keys and lake.pipeline.enrich:
         work = replace(work, wanted=enriched_events.look_up_again(work, lake))
     return lake, sum(_replace(work, lake, view) for view in work.definition.views)
+
+
+def _refuse_folded(lake: Lake, since: datetime) -> None:
+    """Refuse a time of which the buckets are folded: they would count again beside the base."""
+    for view in lake.pipeline.views:
+        folded = expired_before.folded_before(
+            lake.metadata(lake.tables.of(view).buckets.name).properties
+        )
+        if folded and BEGINNING < since < folded:
+            raise UsageError(
+                f"the buckets of {view.name} before {iso(folded)} are folded into the base of each "
+                "key",
+                where="--since",
+                expected=f"{iso(folded)} or later, or {iso(BEGINNING)}, which makes all again",
+            )
 
 
 def _fill(work: Work, lake: Lake, view: FeatureView) -> int:
@@ -71,8 +90,10 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
 
 
 def _put_in_place(work: Work, staged: Staging, days: Sequence[datetime]) -> int:
-    whole = bool(work.wanted.views)
-    return staged.put_in_place(days[0], brings_batches=whole) if days else 0
+    if not days:
+        return 0
+    first = backfill_rows.first_replaced(staged.view, days)
+    return staged.put_in_place(first, brings_batches=bool(work.wanted.views))
 
 
 def _read(work: Work, lake: Lake, view: FeatureView) -> Read | None:
@@ -104,6 +125,6 @@ def _stage_later(work: Work, staged: Staging, days: Sequence[datetime]) -> None:
     before, now = staged.progress[0], _read_so_far(work, staged.lake, staged.view)
     if not days or now is None or now == before:
         return
-    rows = staged.of_later(days[0], before, now)
+    rows = staged.of_later(backfill_rows.first_replaced(staged.view, days), before, now)
     staged.append(rows, now, staged.progress[1])
     work.chunk_written(staged.lake, staged.table.name, "later events")

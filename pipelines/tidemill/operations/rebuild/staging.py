@@ -98,8 +98,8 @@ class Staging:
 
     def days(self) -> list[datetime]:
         """Return the days to stage, the oldest first."""
-        kept = self.lake.pipeline.kept_of(self.view)
-        return list(backfill_rows.days(self._events(-1, self.begun.events), kept, self.since))
+        events = self._events(-1, self.begun.events)
+        return list(backfill_rows.days(self.lake, self.view, events, self.since))
 
     def of_day(self, day: datetime) -> DataFrame:
         """Return the bucket rows of a day's events."""

@@ -42,8 +42,9 @@ class Hours:
 
 
 def useful(view: FeatureView) -> bool:
-    """Return whether a window of the view can hold a whole hour."""
-    return view.horizon > HOUR and view.bucket_length < HOUR
+    """Return whether hours spare minutes: where a window can hold a whole one. A lifetime reads
+    what maintenance folds, in a commit of the bucket table that no hours know of."""
+    return view.horizon > HOUR and view.bucket_length < HOUR and not view.has_lifetimes
 
 
 def hours_state(lake: Lake, view: FeatureView, buckets: Sequence[Commit]) -> Hours:
