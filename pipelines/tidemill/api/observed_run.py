@@ -40,7 +40,7 @@ def run(
     if profile:
         observers.append(keeper)
     alerts = AlertMetrics(exporter)
-    following = AfterRefresh(pipeline.lake, alerts.changed)
+    following = AfterRefresh(pipeline.lake, pipeline.clock, alerts.changed)
     sending = AlertSending(pipeline.lake, alerts)
     observers += [following, sending]
     with exporter.serving(), stop.on_signals(), exporter.following(pipeline):

@@ -56,7 +56,7 @@ def refresh(access: Access, as_of: Moment | None) -> list[Facts]:
     time_asked = moment(as_of, "as_of") if as_of is not None else None
     lake = access.writer("refresh")
     refreshed = on_demand.refresh(lake, access.opening.clock, time_asked)
-    AfterRefresh(lake).follow()
+    AfterRefresh(lake, access.opening.clock).follow()
     return refreshed
 
 

@@ -16,7 +16,8 @@ from tidemill.features.windows import duration
 
 class AlertRule(Declared):
     """A rule that fires for a key when `when` becomes true of its features, and is resolved when
-    `until` does, by default when `when` is true no more.
+    `until` does, by default when `when` is true no more; or one that fires when the whole pipeline
+    had no event for so long (`no_events`), and is resolved by the next.
 
     Both are SQL over the features and keys of `view`, which a pipeline of one view need not name. A
     key whose alert was resolved fires again after `cooldown` at the earliest, by the events' time
@@ -25,7 +26,8 @@ class AlertRule(Declared):
 
     name: Identifier
     view: str | None = None
-    when: str
+    when: str | None = None
+    no_events: Duration | None = None
     until: str | None = None
     cooldown: Duration | None = None
 
@@ -35,9 +37,15 @@ class AlertRule(Declared):
         return duration(self.cooldown) if self.cooldown else timedelta(0)
 
     @property
+    def silence(self) -> timedelta:
+        """How long there are no events where a rule of `no_events` fires."""
+        assert self.no_events is not None
+        return duration(self.no_events)
+
+    @property
     def reads(self) -> set[str]:
         """The features and keys that the rule reads."""
-        texts = (self.when, *([] if self.until is None else [self.until]))
+        texts = [text for text in (self.when, self.until) if text is not None]
         return set().union(*map(row_expression.columns_of, texts))
 
 
@@ -49,6 +57,12 @@ def checked(rules: Iterable[AlertRule], views: tuple[FeatureView, ...]) -> tuple
     for place, rule in enumerate(rules):
         if rule.name in {one.name for one in found}:
             raise Misdeclared(f"alert {rule.name} is declared twice", "alerts", place, "name")
+        if rule.no_events is not None:
+            found.append(_of_pipeline(rule, place))
+            continue
+        if rule.when is None:
+            message = f"alert {rule.name} has no rule: when, or no_events"
+            raise Misdeclared(message, "alerts", place)
         view = _view_of(rule, views, place)
         types = {**{key: view.types[key] for key in view.keys}, **_types(view)}
         texts = {
@@ -58,6 +72,17 @@ def checked(rules: Iterable[AlertRule], views: tuple[FeatureView, ...]) -> tuple
         }
         found.append(rule.model_copy(update={"view": view.name, **texts}))
     return tuple(found)
+
+
+def _of_pipeline(rule: AlertRule, place: int) -> AlertRule:
+    """Return a rule of the whole pipeline; Misdeclared with a word for rules of keys."""
+    for word in ("view", "when", "until", "cooldown"):
+        if getattr(rule, word) is not None:
+            message = (
+                f"alert {rule.name}: no_events is of the whole pipeline, and takes no {word!r}"
+            )
+            raise Misdeclared(message, "alerts", place, word)
+    return rule
 
 
 def _view_of(rule: AlertRule, views: tuple[FeatureView, ...], place: int) -> FeatureView:

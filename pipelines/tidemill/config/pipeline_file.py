@@ -248,6 +248,11 @@ class PipelineDefinition(Declared):
         return [rule for rule in self.alerts if rule.view == view.name]
 
     @property
+    def silence_rules(self) -> list[AlertRule]:
+        """The alert rules of a pipeline without events."""
+        return [rule for rule in self.alerts if rule.no_events is not None]
+
+    @property
     def topics(self) -> dict[str, KafkaSink]:
         """The topics that are sent to, by the words that declare them."""
         alerts = self.alert_sinks

@@ -1,4 +1,5 @@
-"""What follows gold: alerts, the sink, and the history of what it answered.
+"""What follows gold: alerts, the sink, and the history of what it answered; and the watch for times
+without events.
 
     refresh ──commit──► gold ──told──► AfterRefresh ──┬─► <pipeline>_alerts
                                                       ├─► the topic of `sink`
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tidemill.config.settings import Clock
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.pipeline.alerts.episodes import Changed, Episodes
+from tidemill.pipeline.alerts.silence import SilenceWatch
 from tidemill.pipeline.gold import history_feed
 from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.queries import Pipeline
@@ -24,12 +27,20 @@ from tidemill.pipeline.sinks import gold_topic
 class AfterRefresh(Observer):
     """Brings what follows gold up to it: when a run starts, and as it tells of refreshes."""
 
-    def __init__(self, lake: Lake, on_alerts: Callable[[str, Changed], None] | None = None):
-        """Follow the gold tables of this lake's pipeline; `on_alerts` hears how alerts changed."""
+    def __init__(
+        self,
+        lake: Lake,
+        clock: Clock | None = None,
+        on_alerts: Callable[[str, Changed], None] | None = None,
+    ):
+        """Follow the gold tables of this lake's pipeline; `on_alerts` hears how alerts changed,
+        `clock` tells how long there are no events."""
         self._views = {view.name for view in lake.pipeline.views}
         alerts = Episodes(lake, on_alerts)
+        self._silence = SilenceWatch(lake, clock or Clock(), on_alerts)
         self._followers: tuple[Callable[[], object], ...] = (
             alerts.look,
+            self._silence.look,
             lambda: gold_topic.send_all(lake),
             lambda: history_feed.feed_all(lake),
         )
@@ -42,6 +53,13 @@ class AfterRefresh(Observer):
         """Follow what the commits to gold have changed."""
         if any(row.view in self._views for row in rows):
             self.follow()
+        elif any(row.query == "clean" for row in rows):
+            self._silence.look()
+
+    def on_idle(self, pipeline: Pipeline, busy: bool) -> None:
+        """Look when there have been no events for long enough."""
+        if self._silence.is_due:
+            self._silence.look()
 
     def follow(self) -> None:
         """Bring each up to gold; SourceError where the sink's brokers do not take it."""

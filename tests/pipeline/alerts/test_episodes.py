@@ -215,6 +215,10 @@ def test_a_key_that_gold_has_no_more_has_no_alert(
     [
         ([{"name": "A", "when": "view_cout_1h > 1"}], "view_cout_1h.*did you mean 'view_count_1h'"),
         ([{"name": "A", "when": "view_count_1h"}], "is no condition"),
+        ([{"name": "A"}], "alert A has no rule: when, or no_events"),
+        ([{"name": "A", "no_events": "1h", "when": "TRUE"}], "takes no 'when'"),
+        ([{"name": "A", "no_events": "1h", "view": "engagement"}], "takes no 'view'"),
+        ([{"name": "A", "no_events": "soon"}], "'soon' is no length of time"),
         ([{"name": "A", "when": "true", "until": "current_date() > '2026-01-01'"}], "is not taken"),
         ([BUSY, BUSY], "BUSY is declared twice"),
         ([{**BUSY, "view": "engagemnt"}], "unknown view 'engagemnt'.*engagement"),

@@ -183,7 +183,7 @@ def _alerts(pipeline: PipelineDefinition) -> Table:
         "When a rule began and ceased to hold for a key, append only: a row for each",
         (
             Column("alert", "STRING", "the rule's name", False),
-            Column("view", "STRING", "the feature view of which it is", False),
+            Column("view", "STRING", "the feature view of which it is, * of no events", False),
             Column("key", "STRING", "the entity key, JSON", False),
             Column("episode", "STRING", "the same where it fired and where it was resolved", False),
             Column("state", "STRING", "fired or resolved", False),

@@ -186,7 +186,7 @@ class _Looks:
 
 
 def _written(rule: AlertRule) -> str:
-    return rule.model_dump_json()
+    return rule.model_dump_json(exclude={"no_events"})
 
 
 def _key(view: FeatureView) -> Column:
@@ -203,7 +203,7 @@ def _said(view: FeatureView, rules: Sequence[AlertRule], rows: DataFrame) -> Dat
 
 def _look(rule: AlertRule) -> Column:
     stays = F.col("kind") == "row"
-    fires = stays & F.coalesce(F.expr(rule.when), F.lit(False))
+    fires = stays & F.coalesce(F.expr(str(rule.when)), F.lit(False))
     over = F.expr(rule.until) if rule.until is not None else ~fires
     read = F.to_json(F.struct(*sorted(rule.reads)), _JSON) if rule.reads else F.lit("{}")
     return F.struct(
