@@ -365,6 +365,28 @@ class Lake:
         asked = (source, features, views, keys, since)
         return writes.rebuild(self._access, *asked, on_step, on_batch)
 
+    def rebuild_from_source(self, *, on_batch: OnBatch = ignore) -> Facts:
+        """Make all tables again from the source, in a lake beside this one, and return the totals
+        of the run, where it lies (`place`), and whether it is `complete`.
+
+        The definition may be another one than the living tables were made by, but for the keys of
+        its views. Needs no `write`: the living lake runs on. Stopped, it goes on where it was;
+        called again, it catches up with the source. `diff` compares, `swap` takes it.
+        """
+        return writes.rebuild_beside(self._access, on_batch)
+
+    def diff(self, *, examples: int = 10) -> list[Facts]:
+        """Return for each view how the lake beside (see `rebuild_from_source`) differs from gold at
+        gold's as_of: `{view, as_of, keys, different, only_in_gold, only_in_other, features, added,
+        removed, changed_type, examples ...}`; nothing is written."""
+        return reads.diff(self._access, examples)
+
+    def swap(self) -> Facts:
+        """Put the lake beside in the place of the living one, and bring gold to it in one commit;
+        return the keys changed by view, and both generations. What was living lies beside then:
+        the next swap takes it back. Stopped, the same call finishes it."""
+        return writes.swap(self._access)
+
     def publish(
         self,
         view: str | None = None,

@@ -74,6 +74,17 @@ def explain(
     return explaining.explain(of_view(access, view)[0], asked, time_asked)
 
 
+def diff(access: Access, examples: int) -> list[Facts]:
+    """Return how the other generation differs from gold, by view."""
+    # Not at the top: a lake that is only read knows nothing of what rebuilds it.
+    from tidemill.operations.swap import difference
+
+    found = difference.differences(access.opening, access.the_pipeline(), examples)
+    for view in found:
+        view["examples"] = explaining.plain(view["examples"])
+    return found
+
+
 def alerts(access: Access, *, all_of_them: bool) -> list[Facts]:
     """Return the episodes of the pipeline's alerts, those that go on, or all of them."""
     lake = access.reader()

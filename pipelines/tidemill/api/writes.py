@@ -19,6 +19,7 @@ from tidemill.operations.rebuild import from_bronze, part
 from tidemill.operations.rebuild.wanted import wanted
 from tidemill.operations.rebuild.work import Work
 from tidemill.operations.replay_range import OffsetRange, replay_range
+from tidemill.operations.swap import exchange, other_generation
 from tidemill.pipeline import connection, on_demand, publication
 from tidemill.pipeline.observer import Tell as OnBatch
 
@@ -90,6 +91,20 @@ def rebuild(
     if part_asked is None:
         return from_bronze.rebuild_held(spark, opening, definition, on_batch)
     return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
+
+
+def rebuild_beside(access: Access, on_batch: OnBatch) -> Facts:
+    """Bring the other generation up to its source; return the totals. Holds that one alone."""
+    return other_generation.make(access.opening, access.the_pipeline(), on_batch)
+
+
+def swap(access: Access) -> Facts:
+    """Put the other generation in the place of the living one; return what changed in gold."""
+    spark, definition = access.holder("swap"), access.the_pipeline()
+    swapped = exchange.swap(spark, access.opening, definition)
+    lake = connection.held_lake(spark, access.opening, definition)
+    AfterRefresh(lake, access.opening.clock).follow()
+    return swapped
 
 
 def publish(

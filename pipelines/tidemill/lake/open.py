@@ -19,7 +19,7 @@ from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake, check_root, prepare_root, register
-from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.integrity import coverage, interrupted_rebuilds, interrupted_swaps
 from tidemill.lake.schema import accepted_values, evolution, log_properties
 from tidemill.lake.schema.creation import conform, create, new_generation
 from tidemill.lake.schema.sql_views import make_views
@@ -31,6 +31,7 @@ def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefini
     """Return the pipeline's lake as it is, known to the session by name, views included; LakeError
     when tables are missing or declared otherwise."""
     check_root(place)
+    interrupted_swaps.refuse(place, pipeline.pipeline)
     register(spark, place)
     lake = _as_declared(Lake(lambda: spark, place, pipeline))
     if not place.catalog:
@@ -44,6 +45,7 @@ def open_folder(
     """Return what `open_for_reading` does, of a folder, whose logs tell whether it is as declared:
     the session starts where rows are asked of Spark."""
     check_root(place)
+    interrupted_swaps.refuse(place, pipeline.pipeline)
 
     @cache
     def registered() -> SparkSession:
@@ -92,6 +94,7 @@ def open_for_writing(
     this session's alone, and cost it seconds.
     """
     prepare_root(place)
+    interrupted_swaps.refuse(place, pipeline.pipeline)
     register(spark, place)
     lake = Lake(lambda: spark, place, pipeline)
     missing = absent_of(lake)

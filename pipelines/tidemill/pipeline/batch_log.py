@@ -23,6 +23,7 @@ from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import writer
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.integrity import interrupted_swaps
 from tidemill.lake.statements import statement
 
 RECENT = timedelta(days=2)
@@ -44,10 +45,33 @@ def recorded(lake: Lake) -> dict[str, int]:
     table that the last days do not tell of, all days are read."""
     if lake.is_as_made(lake.tables.batches.name):
         return dict.fromkeys(flow(lake).told_by, -1)
+    if moved := interrupted_swaps.moved(lake.place, lake.pipeline.pipeline):
+        versions = _recorded(lake)
+        of_generation = _recorded_of_generation(lake)
+        return {n: of_generation[n] if n in moved else version for n, version in versions.items()}
+    return _recorded(lake)
+
+
+def _recorded(lake: Lake) -> dict[str, int]:
     if (said := _said(lake)) is not None:
         return said
     versions = recorded_since(lake, _first_recent())
     return versions if min(versions.values()) >= 0 else recorded_since(lake, EPOCH.date())
+
+
+def _recorded_of_generation(lake: Lake) -> dict[str, int]:
+    """Return what `recorded` does, by the rows of the generation that lives alone: of a table that
+    a swap has put in another's place the other's versions say nothing."""
+    tells = flow(lake)
+    fed = (tells.checkpoint(query).identity() for query, _, _ in tells.ledgers if query.is_fed)
+    known = {lake.generation, *(str(identity.get("generation", "")) for identity in fed)}
+    rows = of_pipeline(lake).where(F.col("generation").isin([*known]))
+    versions = dict.fromkeys(tells.told_by, -1)
+    for row in rows.groupBy("query", "view").agg(F.max("version").alias("version")).collect():
+        name = tells.table(row["query"], row["view"])
+        if name in versions:
+            versions[name] = max(versions[name], row["version"])
+    return versions
 
 
 def _said(lake: Lake) -> dict[str, int] | None:
@@ -120,6 +144,8 @@ def append(lake: Lake, rows: Sequence[BatchRow], versions: Versions | None = Non
         fields = {"generation": lake.generation, "batch": -1, "pipeline": lake.pipeline.pipeline}
         beside = {"recorded": dict(versions)} if versions is not None else {}
         writer.write(frame, table.name, {**fields, **beside})
+        if versions is not None and interrupted_swaps.moved(lake.place, lake.pipeline.pipeline):
+            interrupted_swaps.keep(lake.place, lake.pipeline.pipeline, None)
     reach("batches.recorded")
 
 

@@ -22,7 +22,7 @@ from tidemill.cli.options import (
     on_lake,
     show_logs,
 )
-from tidemill.cli.output import profile_lines
+from tidemill.cli.output import difference_lines, profile_lines
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.display import Show
 from tidemill.cli.source_options import Said, of_source
@@ -32,6 +32,7 @@ from tidemill.errors import UsageError
 from tidemill.sources.registry import kinds
 
 commands = typer.Typer()
+SOURCE = "source"
 
 
 @commands.command(epilog=example("tidemill demo --minutes 240 --rate 200"))
@@ -172,10 +173,15 @@ def refresh(
 
 @commands.command(epilog=example("tidemill rebuild mine.yaml --features amount_sum"))
 @on_lake(waits=True)
+@of_source
 def rebuild(
     pipeline: PipelineName,
-    source: Annotated[
-        str | None, typer.Option("--from", help="bronze: make all silver tables again.")
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="bronze: make all silver tables again; source: make all, beside the living lake.",
+        ),
     ] = None,
     features: Annotated[
         str | None, typer.Option(help="Features by name, without windows: amount_sum,good_count.")
@@ -191,15 +197,25 @@ def rebuild(
     ] = None,
     clock: ClockName = None,
     *,
+    source: Said,
     options: LakeOptions,
 ) -> None:
     """Make tables again, all or a part, and bring gold to them in one commit.
 
-    --from bronze makes events, quarantine and buckets again; --features, --views, --keys and
-    --since make that part of the buckets again from the events. A rebuild that was stopped goes on
-    where it was.
+    --from source makes a lake of its own beside the living one, which runs on; `tidemill diff`
+    compares them, `tidemill swap` takes it. --from bronze makes events, quarantine and buckets
+    again; --features, --views, --keys and --since make that part of the buckets again from the
+    events. A rebuild that was stopped goes on where it was.
     """
-    _check_one_thing(source, features, views, bool(keys or since))
+    _check_one_thing(origin, features, views, bool(keys or since))
+    show = showing(options.as_json)
+    if origin == SOURCE:
+        definition = declared(load(pipeline), source, clock=clock)
+        made = options.open(pipeline=definition).rebuild_from_source(on_batch=show.batches)
+        print_one(options.as_json, made, lambda: show.summary(made))
+        return
+    if source.kind or source.words:
+        raise UsageError("only --from source reads a source", where="--source")
     part: dict[str, Any] = {
         "features": _names(features),
         "views": _names(views),
@@ -211,10 +227,39 @@ def rebuild(
         pipeline=definition,
         writer=f"rebuild {pipeline}",
     )
-    show = showing(options.as_json)
     with lake:
-        summary = lake.rebuild(source, **part, on_step=show.say, on_batch=show.batches)
+        summary = lake.rebuild(origin, **part, on_step=show.say, on_batch=show.batches)
     print_one(options.as_json, summary, lambda: show.summary(summary))
+
+
+@commands.command(epilog=example("tidemill diff engagement --examples 3"))
+@on_lake(waits=False)
+def diff(
+    pipeline: PipelineName,
+    examples: Annotated[int, typer.Option(min=0, help="Keys that differ, of each view.")] = 10,
+    *,
+    options: LakeOptions,
+) -> None:
+    """Compare what `rebuild --from source` made beside the living lake with gold.
+
+    By feature and by key, both at gold's as_of; nothing is written.
+    """
+    show = showing(options.as_json)
+    found = options.open(pipeline=load(pipeline)).diff(examples=examples)
+    print_one(options.as_json, {"views": found}, lambda: difference_lines.show(show, found))
+
+
+@commands.command(epilog=example("tidemill swap engagement"))
+@on_lake(waits=True)
+def swap(pipeline: PipelineName, *, options: LakeOptions) -> None:
+    """Put what `rebuild --from source` made in the place of the living lake, gold in one commit.
+
+    What was living lies beside then; with its own definition the same command takes it back.
+    """
+    show = showing(options.as_json)
+    with options.open(pipeline=load(pipeline), writer=f"swap {pipeline}") as lake:
+        done = lake.swap()
+    print_one(options.as_json, done, lambda: difference_lines.swapped(show, done))
 
 
 @commands.command(epilog=example("tidemill maintain engagement --dry-run"))
@@ -252,11 +297,12 @@ def _check_one_thing(
     parts = [word for word, said in words.items() if said]
     parts += ["--keys, --since"] if keys_or_since else []
     if len(parts) != 1:
-        expected = "--from bronze, --features NAMES, --views NAMES, or --keys and --since"
+        expected = "--from bronze or source, --features NAMES, --views NAMES, or --keys and --since"
         options = " and ".join(parts) or "nothing"
         raise UsageError(f"a rebuild is of one thing, found {options}", expected=expected)
-    if source and source != "bronze":
-        raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected="bronze")
+    if source and source not in ("bronze", SOURCE):
+        expected = f"bronze or {SOURCE}"
+        raise UsageError(f"cannot rebuild from {source!r}", where="--from", expected=expected)
 
 
 def _names(listed: str | None) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ POINTS = (
 PUBLISH_POINTS = ("publish.begun", "publish.rows_written")
 SLICE_POINTS = ("slices.written", "slices.merged")
 ALERT_POINTS = ("alerts.looked", "alerts.written")
+SWAP_POINTS = ("swap.leave", "swap.come", "swap.stay", "swap.moved")
 EXPIRY_POINTS = ("expiry.noted", "expiry.folded")
 STREAM_POINTS = ("stream.counted", "stream.appended")
 VARIABLE = "TIDEMILL_FAIL_AT"

@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tidemill.config.dataflow import Query
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
@@ -94,7 +95,18 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
 def from_bronze(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:
     """Run clean and feature over all of bronze, gold refreshed once at the end, from the state
     where that is the engine; return what was done."""
-    queries = [q.checkpoint for q in pipeline.graph if not q.is_fed and not q.per_view]
+    return _through(pipeline, stop, observers, [q for q in pipeline.graph if not q.is_fed])
+
+
+def whole(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:
+    """Run every query over all that there is, the source's too, as `from_bronze` does."""
+    return _through(pipeline, stop, observers, pipeline.graph)
+
+
+def _through(
+    pipeline: Pipeline, stop: Stop, observers: Sequence[Observer], graph: Sequence[Query]
+) -> Totals:
+    queries = [query.checkpoint for query in graph if not query.per_view]
     pipeline.claim((*queries, *pipeline.states))
     recorder = Recorder(pipeline, observers)
     quiet = replace(pipeline, refreshes=False)
@@ -103,7 +115,7 @@ def from_bronze(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = 
             finish(query, quiet, stop, recorder)
     if not stop:
         for view in pipeline.definition.views:
-            _refresh(pipeline, view.name)
+            refresh_whole(pipeline, view.name)
     for query in pipeline.states:
         if not stop:
             finish(query, quiet, stop, recorder)
@@ -118,8 +130,9 @@ def finished(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ())
     return from_bronze(pipeline, stop, observers)
 
 
-def _refresh(pipeline: Pipeline, name: str) -> None:
-    """Refresh gold; without a single bucket, at the as_of it had, so that its rows become empty."""
+def refresh_whole(pipeline: Pipeline, name: str) -> None:
+    """Refresh gold of tables that were all made again; without a single bucket, at the as_of it
+    had, so that its rows become empty."""
     lake, view = pipeline.lake, pipeline.definition.view(name)
     buckets = minute_buckets.bucketed(lake, view)
     as_of = minute_buckets.event_as_of(buckets, view)
