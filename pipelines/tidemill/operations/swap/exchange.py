@@ -30,11 +30,13 @@ from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import interrupted_swaps
+from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.swap import other_generation
 from tidemill.pipeline import batch_log, connection
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.runner import Stop
 from tidemill.sources.null_source import Absent
 
 _LEAVING, _ITEMS, _CHECKPOINTS = "_leaving", "_items.json", "_checkpoints"
@@ -137,8 +139,11 @@ def _forget_logs(spark: SparkSession) -> None:
 def _refresh(pipeline: Pipeline) -> list[dict[str, Any]]:
     """Bring gold to the tables that are living now; return what changed."""
     results = []
+    if pipeline.states:  # gold is merged from the state alone
+        from_bronze.from_bronze(pipeline, Stop())
     for view in pipeline.definition.views:
-        from_bronze.refresh_whole(pipeline, view.name)
+        if not pipeline.states:
+            from_bronze.refresh_whole(pipeline, view.name)
         told = pipeline.lake.gold_state(view).ledger or {}
         results.append(
             {
@@ -158,4 +163,4 @@ def _generation(place: Place, definition: PipelineDefinition) -> str:
     if root is None or not (root / events).is_dir():
         return ""
     lake = Lake(lambda: None, place, definition)  # type: ignore[arg-type, return-value]
-    return str(lake.metadata(events).properties.get("tidemill.generation", ""))
+    return str(lake.metadata(events).properties.get(GENERATION, ""))

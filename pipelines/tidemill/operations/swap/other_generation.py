@@ -96,22 +96,19 @@ def _refuse_another_declaration(lake: Lake, view: FeatureView) -> None:
 
 
 def _refuse_other_keys(opening: Opening, view: FeatureView) -> None:
+    """Refuse a view of which the living gold has other keys, or keys of other types."""
     root = opening.place.folder
-    gold = f"{view.name}_features"
-    if root is None or not (root / gold / "_delta_log").is_dir():
+    assert root is not None
+    gold, buckets = (root / f"{view.name}_{end}" for end in ("features", "buckets"))
+    if not ((gold / "_delta_log").is_dir() and (buckets / "_delta_log").is_dir()):
         return
-    types = metadata.of_folder(root / gold).types
+    types = metadata.of_folder(gold).types
+    said = metadata.of_folder(buckets).properties.get(GRAIN)
+    names = [name for name, _ in json.loads(said)[0]] if said else list(view.keys)
     wanted = {key: view.types[key].lower() for key in view.keys}
-    if {key: types.get(key) for key in view.keys} != wanted or _more_keys(types, view):
+    if names != list(view.keys) or {key: types.get(key) for key in view.keys} != wanted:
         raise UsageError(
             f"view {view.name} has other keys than its gold table, which would take its place",
             where="keys",
             expected="a view of another name, beside this one",
         )
-
-
-def _more_keys(types: Any, view: FeatureView) -> bool:
-    """Return whether gold begins with more columns that are keys than the view has: its keys come
-    first, then its features."""
-    first = list(types)[: len(view.keys)]
-    return first != list(view.keys)
