@@ -15,7 +15,9 @@ from tidemill.query.engines.expression_rules.rule import (
     in_parens,
     name_of,
     refuse,
+    stop,
 )
+from tidemill.query.engines.expression_rules.time_zones import OTHER_RULES
 from tidemill.query.engines.spark_types import family
 
 _TIME = re.compile(
@@ -95,10 +97,19 @@ def as_time(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
 
 
 def in_zone(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
-    """Return from_utc_timestamp: what clocks of the zone show, as if it were UTC."""
+    """Return from_utc_timestamp: what clocks of the zone show, as if it were UTC; refused of a zone
+    that has other rules here, and an error where only a row tells which it is."""
     expect(node, types, "timestamp")
-    local = call("timezone", node.args["zone"], node.this)
-    return call("timezone", "UTC", local), "timestamp"
+    zone = node.args["zone"]
+    local = call("timezone", "UTC", call("timezone", zone, node.this))
+    if isinstance(zone, exp.Literal):
+        if zone.name in OTHER_RULES:
+            raise refuse(f"the rules of {zone.name}")
+        return local, "timestamp"
+    others = [exp.Literal.string(name) for name in OTHER_RULES]
+    stopped = call("to_timestamp", stop("other rules of a time zone", zone, "DOUBLE"))
+    among = exp.In(this=zone.copy(), expressions=others)
+    return exp.Case(default=local).when(among, stopped, copy=False), "timestamp"
 
 
 def format_time(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
