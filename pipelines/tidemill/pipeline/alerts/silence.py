@@ -81,12 +81,17 @@ class _Told:
 
 @dataclass
 class SilenceWatch:
-    """Watches for times without events. `told` hears how often an alert changed to a state."""
+    """Watches for times without events. `told` hears how often an alert changed to a state.
+
+    Of a folder, which one process alone writes, it remembers what the newest ledger says: that may
+    lie far back in the log, behind the looks at views.
+    """
 
     lake: Lake
     clock: Clock
     told: Callable[[str, Changed], None] | None = None
     _due: datetime | None = None
+    _known: _Told | None = None
 
     @property
     def is_due(self) -> bool:
@@ -99,7 +104,8 @@ class SilenceWatch:
         self._due = None
         if not rules and not lake.has(lake.tables.alerts.name):
             return 0
-        told = _looked(lake) if lake.has(lake.tables.alerts.name) else _Told()
+        told = self._known or (_looked(lake) if lake.has(lake.tables.alerts.name) else _Told())
+        self._known = told if lake.place.folder else None
         if not rules and not told.rules:
             return 0
         now, arrivals = self.clock.now(), _arrivals(lake, told.version)
@@ -117,7 +123,9 @@ class SilenceWatch:
             for rule in rules
         }
         if rows or since != told.rules or newest.version - told.version >= FAR:
-            _append(lake, rows, _Told(told.number + 1, newest.version, since))
+            now_told = _Told(told.number + 1, newest.version, since)
+            _append(lake, rows, now_told)
+            self._known = now_told if lake.place.folder else None
         changed: Changed = {}
         for row in rows:
             kind = (row["alert"], row["state"])
