@@ -14,7 +14,7 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -26,8 +26,8 @@ Unit = Literal["day", "week", "month", "quarter", "year"]
 
 # Of all that a lake can hold: Parquet's readers agree on no time before it. The bucket that begins
 # here is a key's base, which maintenance folds old buckets into.
-BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING = datetime(1900, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 BEGINNING_SECONDS = (BEGINNING - _EPOCH) // timedelta(seconds=1)
 _CLOCK_CHANGE = timedelta(hours=3)  # by less than so much a period is longer than its days
 _DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
@@ -101,7 +101,7 @@ class Calendar:
             day = day.replace(month=day.month - (day.month - 1) % 3, day=1)
         elif self.unit != "day":
             day = day.replace(month=1 if self.unit == "year" else day.month, day=1)
-        return day.replace(fold=0).astimezone(UTC)
+        return day.replace(fold=0).astimezone(timezone.utc)
 
     def sql(self, at: str) -> str:
         """Return `start` as SQL, of a TIMESTAMP in a session of UTC."""
@@ -219,5 +219,5 @@ def _each_midnight(zone: str) -> Iterator[datetime]:
     here = zoneinfo.ZoneInfo(zone)
     day = datetime(_YEARS.start, 1, 1, tzinfo=here)
     while day.year < _YEARS.stop:
-        yield day.astimezone(UTC)
+        yield day.astimezone(timezone.utc)
         day += timedelta(days=1)
