@@ -113,7 +113,8 @@ class _Reader:
         name = str(key.value)
         if self.strict and key.tag != _TEXT:
             raise YamlError(f"{name!r} is no text as a key; write it in quotes", line)
-        if (*steps, name) in self.lines:
+        path = (*steps, name)
+        if path in self.lines:
             self.repeated.append((name, line))
-        self.lines[(*steps, name)] = line
-        return name, self.value((*steps, name), value)
+        self.lines[path] = line
+        return name, self.value(path, value)

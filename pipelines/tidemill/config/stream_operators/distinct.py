@@ -7,14 +7,12 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from tidemill.config.stream_operators.inputs import Input, unknown_columns
+from tidemill.config.stream_operators.inputs import EVENTS, OnlyInput, unknown_columns
 from tidemill.features.checks import Misdeclared
 from tidemill.features.types import Identifier
 
-EVENTS = "events"
 
-
-class Distinct(Input):
+class Distinct(OnlyInput):
     """The first event of each `keys`, as far as keys are remembered: for the watermark at least,
     and until the batch after that is done. Of those that come in one batch each key has one event.
 
@@ -22,11 +20,6 @@ class Distinct(Input):
     """
 
     keys: tuple[Identifier, ...] = Field(min_length=1)
-
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """What it reads, by its name."""
-        return {EVENTS: self}
 
     @property
     def kept(self) -> Mapping[str, timedelta]:

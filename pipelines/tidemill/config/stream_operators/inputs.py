@@ -15,6 +15,7 @@ from tidemill.features.types import Duration, Identifier
 from tidemill.features.windows import duration
 
 LONGEST = timedelta(days=366)
+EVENTS = "events"  # an input that has no name of its own
 
 
 class Input(Declared):
@@ -47,6 +48,15 @@ class Input(Declared):
             return {"where": row_expression.checked(self.where, types, condition=True)}
         except ValueError as error:
             raise Misdeclared(str(error), *path, "where") from error
+
+
+class OnlyInput(Input):
+    """The events of an operator that reads one input: its words stand beside the operator's."""
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """What the operator reads, by its name."""
+        return {EVENTS: self}
 
 
 def unknown_columns(names: Iterable[str], types: Mapping[str, str], *path: str | int) -> None:

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from tidemill.config.stream_operators.inputs import Input, unknown_columns
+from tidemill.config.stream_operators.inputs import OnlyInput, unknown_columns
 from tidemill.config.stream_operators.processors import ProcessorKind, broken, processors
 from tidemill.features.checks import Misdeclared
 from tidemill.features.suggestions import did_you_mean
 from tidemill.features.types import Identifier
 
 
-class Process(Input):
+class Process(OnlyInput):
     """What the processor `by` makes of the events of each `keys`: `activity_spells`, or one that
     an installed package brings. `options` are its words.
 
@@ -42,11 +42,6 @@ class Process(Input):
     def reads(self) -> list[str]:
         """The event's columns that the processor reads, beside the keys."""
         return [name for name in self.kind.reads(self.said) if name not in self.keys]
-
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """What it reads, by its name."""
-        return {"events": self}
 
     @property
     def kept(self) -> Mapping[str, timedelta]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from tidemill.config.stream_operators.inputs import LONGEST, Input, unknown_columns
+from tidemill.config.stream_operators.inputs import LONGEST, OnlyInput, unknown_columns
 from tidemill.config.yaml_loader import Declared
 from tidemill.features.checks import Misdeclared
 from tidemill.features.types import Duration, Identifier
@@ -21,7 +21,7 @@ class GapBy(Declared):
     gaps: dict[str, Duration] = Field(min_length=1)
 
 
-class Sessions(Input):
+class Sessions(OnlyInput):
     """Sessions of each `keys`: a session goes on when an event comes at most `gap` after one of its
     events, and is `closed` when the watermark has passed that time too. `page` is the column that
     says what an event was about.
@@ -34,11 +34,6 @@ class Sessions(Input):
     gap: Duration
     gap_by: GapBy | None = None
     page: Identifier
-
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """What it reads, by its name."""
-        return {"events": self}
 
     @property
     def kept(self) -> Mapping[str, timedelta]:

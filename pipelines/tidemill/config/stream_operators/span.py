@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from tidemill.config.stream_operators.inputs import Input, unknown_columns
+from tidemill.config.stream_operators.inputs import OnlyInput, unknown_columns
 from tidemill.features.checks import Misdeclared
 from tidemill.features.types import Duration, Identifier
 
 
-class Span(Input):
+class Span(OnlyInput):
     """The first and the last event of each `keys`: their times, and of `columns` what they say.
     There is no watermark: whatever comes late takes its place.
 
@@ -22,11 +22,6 @@ class Span(Input):
 
     watermark: Duration = Field(default="1s", exclude=True)
     keys: tuple[Identifier, ...] = Field(min_length=1)
-
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """What it reads, by its name."""
-        return {"events": self}
 
     @property
     def kept(self) -> Mapping[str, timedelta]:

@@ -61,8 +61,8 @@ class Tumbling:
         return f"timestamp_seconds(floor(unix_seconds({at}) / {seconds}) * {seconds})"
 
     def bounds(self, end: str) -> str:
-        """Return the start in words, where the window ends at `end`."""
-        return f"start of the {self.text} that hold {end}"
+        """Return the window in words that begins with the period and ends at `end`."""
+        return f"[start of the {self.text} that hold {end}, {end})"
 
     def words(self) -> dict[str, str]:
         """Return the period as a file says it."""
@@ -112,8 +112,8 @@ class Calendar:
         return f"to_utc_timestamp({shown}, '{self.zone}')"
 
     def bounds(self, end: str) -> str:
-        """Return the start in words, where the window ends at `end`."""
-        return f"start of the {self.unit} of {end} in {self.zone}"
+        """Return the window in words that begins with the period and ends at `end`."""
+        return f"[start of the {self.unit} of {end} in {self.zone}, {end})"
 
     def words(self) -> dict[str, str]:
         """Return the period as a file says it."""
@@ -143,8 +143,8 @@ class Lifetime:
         return f"timestamp_seconds({BEGINNING_SECONDS})"
 
     def bounds(self, end: str) -> str:
-        """Return the start in words, where the window ends at `end`."""
-        return "the beginning"
+        """Return the window in words that ends at `end`."""
+        return f"before {end}"
 
     def words(self) -> str:
         """Return the period as a file says it."""
@@ -210,12 +210,7 @@ def _zones() -> frozenset[str]:
     return frozenset({"UTC", *(name for name in zoneinfo.available_timezones() if "/" in name)})
 
 
-@cache
-def _midnights(zone: str) -> tuple[datetime, ...]:
-    return tuple(_each_midnight(zone))
-
-
-def _each_midnight(zone: str) -> Iterator[datetime]:
+def _midnights(zone: str) -> Iterator[datetime]:
     here = zoneinfo.ZoneInfo(zone)
     day = datetime(_YEARS.start, 1, 1, tzinfo=here)
     while day.year < _YEARS.stop:

@@ -97,7 +97,4 @@ class Window:
     def bounds(self) -> str:
         """Return the window in words, as a half-open interval of time."""
         end = f"as_of - {self.ago}" if self.ago else "as_of"
-        if self.is_lifetime:
-            return f"before {end}"
-        start = self.period.bounds(end) if self.period else f"{end} - {self.name}"
-        return f"[{start}, {end})"
+        return self.period.bounds(end) if self.period else f"[{end} - {self.name}, {end})"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.config.stream_operators.distinct import EVENTS
+from tidemill.config.stream_operators.inputs import EVENTS
 from tidemill.config.stream_operators.stream import Stream, pair_types
 from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.features import FeatureView

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from tidemill.config.stream_operators.distinct import EVENTS, Distinct
+from tidemill.config.stream_operators.distinct import Distinct
+from tidemill.config.stream_operators.inputs import EVENTS
 from tidemill.pipeline.streams.operators.input_rows import TIME, input_rows
 
 

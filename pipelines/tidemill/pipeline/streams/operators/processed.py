@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.stream_operators.distinct import EVENTS
+from tidemill.config.stream_operators.inputs import EVENTS
 from tidemill.config.stream_operators.process import Process
 from tidemill.features import FeatureView
 from tidemill.pipeline.stateful.processor import ddl
