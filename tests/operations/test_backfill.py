@@ -6,9 +6,7 @@ import json
 import random
 import shutil
 from collections import Counter
-from dataclasses import asdict
 from datetime import datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ import sales
 from command_line import Answer, call
 from lakes import NOW, at
 from runs import write_file
-from sales import Sale, Sales
+from sales import Sale, Sales, record
 from tidemill.config import dataflow
 from tidemill.config.settings import Clock
 from tidemill.features import (
@@ -60,13 +58,6 @@ def drawn(seed: int, start: datetime, minutes: int, number: int) -> list[Sale]:
 
 EARLY = drawn(1, at("19T22:00"), 2200, 60)
 LATER = drawn(2, at("20T08:00"), 1500, 30)
-
-
-def record(sale: Sale) -> str:
-    said = {**asdict(sale), "at": sale.at.isoformat()}
-    return json.dumps(
-        said, default=lambda value: float(value) if isinstance(value, Decimal) else value
-    )
 
 
 def declared(folder: Path, *features: Feature, **more: object) -> Path:

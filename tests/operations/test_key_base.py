@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import asdict
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,7 @@ import sales
 from command_line import Answer, call
 from lakes import at
 from runs import write_file
-from sales import Sale, Sales
+from sales import Sale, Sales, record
 from tidemill.features import Feature, count, max_, min_, sum_
 
 DAY = timedelta(days=1)
@@ -29,13 +26,6 @@ EVENTS = [
     for sale in sales.draw(random.Random(day), at("00:10") - (4 - day) * DAY, 1400, 15)
 ]
 LATER = sales.draw(random.Random(9), at("00:10") - 3 * DAY, 4200, 20)  # some of it is folded
-
-
-def record(sale: Sale) -> str:
-    said = {**asdict(sale), "at": sale.at.isoformat()}
-    return json.dumps(
-        said, default=lambda value: float(value) if isinstance(value, Decimal) else value
-    )
 
 
 def declared(folder: Path, *features: Feature) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import asdict
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ import sales
 from command_line import Answer, call
 from lakes import at
 from runs import write_file
-from sales import Sale
+from sales import Sale, record
 from tidemill.features import Feature, count, max_, min_, sum_
 from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import SWAP_POINTS
@@ -30,13 +27,6 @@ NEW = (count().over("1d", "3h"), OF_BUYS, max_("points").over("1d"))
 EARLY = sales.draw(random.Random(1), at("20T22:00"), 600, 40)
 LATER = sales.draw(random.Random(2), at("08:00"), 100, 15)
 LAST = sales.draw(random.Random(3), at("09:40"), 30, 10)
-
-
-def record(sale: Sale) -> str:
-    said = {**asdict(sale), "at": sale.at.isoformat()}
-    return json.dumps(
-        said, default=lambda value: float(value) if isinstance(value, Decimal) else value
-    )
 
 
 def declared(folder: Path, *features: Feature, **more: Any) -> None:

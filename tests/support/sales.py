@@ -5,12 +5,13 @@ Shares no code with the package but the declaration.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -79,6 +80,14 @@ class Sale:
     price: Decimal
     ok: bool
     at: datetime
+
+
+def record(sale: Sale) -> str:
+    """The sale as a line of a file."""
+    said = {**asdict(sale), "at": sale.at.isoformat()}
+    return json.dumps(
+        said, default=lambda value: float(value) if isinstance(value, Decimal) else value
+    )
 
 
 def declare(features: Sequence[Feature], **words: Any) -> PipelineDefinition:
