@@ -25,6 +25,7 @@ def test_the_others_are_those_that_are_made_when_first_needed() -> None:
     assert [table.name for table in declared.optional] == [
         "engagement_hours",
         "engagement_history",
+        "engagement_batch",
         "engagement_replays",
         "engagement_alerts",
         "tidemill_quality",

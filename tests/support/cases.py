@@ -92,7 +92,7 @@ def _parameter(name: str, text: str) -> Any:
     times = dict.fromkeys(named, _time)
     flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
     counted = ("batch", "batch_before", "hours", "sample", "prefix_length", "look", "oldest")
-    numbers = dict.fromkeys(counted, int)
+    numbers = dict.fromkeys((*counted, "seconds"), int)
     others = {
         "table": str,
         "generation": str,
@@ -148,6 +148,7 @@ def types_of(view: FeatureView) -> dict[str, str]:
         made.hours,
         made.gold,
         made.history,
+        made.days,
         *(getattr(of_all, n) for n in tables_),
     )
     events = {name: type_.upper() for name, type_ in view.event_schema.items()}

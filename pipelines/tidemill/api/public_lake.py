@@ -9,6 +9,7 @@ Each call sees the lake as it stands then. Times come in UTC, and go in with a z
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -364,6 +365,28 @@ class Lake:
         """
         asked = (source, features, views, keys, since)
         return writes.rebuild(self._access, *asked, on_step, on_batch)
+
+    def recompute(
+        self,
+        names: Sequence[str] = (),
+        *,
+        day: date | None = None,
+        repair: bool = False,
+        on_step: Callable[[str], None] = ignore,
+        on_day: Callable[[Facts], None] = ignore,
+    ) -> list[Facts]:
+        """Make days of UTC again from the accepted events: of each view the features at the day's
+        end, of each join and totals among the streams its rows; all of them, or those of `names`.
+
+        Return for each day `{name, kind, day, why, rows, different, causes}`: what was different
+        where people read until then. The days are those that are over and new, or touched by late
+        events since; or `day`. `<name>_merged` has them, and what is live for all others. Gold is
+        compared too; `repair` corrects it, and needs `write=True`. UsageError for a day that is not
+        over yet.
+        """
+        return writes.recompute(
+            self._access, names, day, repair=repair, on_step=on_step, on_day=on_day
+        )
 
     def rebuild_from_source(self, *, on_batch: OnBatch = ignore) -> Facts:
         """Make all tables again from the source, in a lake beside this one, and return the totals

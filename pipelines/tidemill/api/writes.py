@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
 
 from tidemill.api import observed_run
 from tidemill.api.holding import Access
@@ -16,8 +17,9 @@ from tidemill.operations import maintenance
 from tidemill.operations import reconcile as reconciling
 from tidemill.operations.after_refresh import AfterRefresh
 from tidemill.operations.rebuild import from_bronze, part
-from tidemill.operations.rebuild.wanted import wanted
+from tidemill.operations.rebuild.wanted import Wanted, wanted
 from tidemill.operations.rebuild.work import Work
+from tidemill.operations.recompute import day_by_day, gold_check
 from tidemill.operations.replay_range import OffsetRange, replay_range
 from tidemill.operations.swap import exchange, other_generation
 from tidemill.pipeline import connection, on_demand, publication
@@ -91,6 +93,41 @@ def rebuild(
     if part_asked is None:
         return from_bronze.rebuild_held(spark, opening, definition, on_batch)
     return part.rebuild(Work(opening, definition, part_asked, on_step, on_batch), spark)
+
+
+def recompute(
+    access: Access,
+    names: Sequence[str],
+    day: date | None,
+    *,
+    repair: bool,
+    on_step: Callable[[str], None],
+    on_day: Callable[[Facts], None],
+) -> list[Facts]:
+    """Recompute days from the events, and compare gold; only a repair corrects it, and holds the
+    lake."""
+    definition = access.the_pipeline()
+    lake = access.reader(definition).within(access.session())
+    views = [view for view in definition.views if not names or view.name in names]
+    if repair:
+        lake = access.writer("recompute")
+
+    def remake(since: datetime) -> None:
+        part_asked = Wanted(since=since)
+        work = Work(access.opening, definition, part_asked, on_step, lambda rows: None)
+        part.rebuild(work, access.holder("recompute"))
+
+    found = {
+        view.name: gold_check.corrected(lake, view, remake)
+        if repair
+        else gold_check.found(lake, view)
+        for view in views
+    }
+    if repair:
+        lake = access.writer("recompute")
+        AfterRefresh(lake, access.opening.clock).follow()
+    now = access.opening.clock.now()
+    return day_by_day.recompute(lake, names, day, now, found, on_day)
 
 
 def rebuild_beside(access: Access, on_batch: OnBatch) -> Facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 from tidemill.errors import UsageError
@@ -116,6 +116,15 @@ def whole_minute(text: str, *, where: str) -> datetime:
             f"{text!r} is not a whole minute", where=where, expected=f"{moment:%Y-%m-%dT%H:%M}:00Z"
         )
     return moment
+
+
+def whole_day(text: str, *, where: str) -> date:
+    """Return the day that `text` names; UsageError for anything else."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        expected = "a day such as 2026-11-21"
+        raise UsageError(f"{text!r} is no day", where=where, expected=expected) from error
 
 
 def iso(time: datetime) -> str:

@@ -119,6 +119,15 @@ class Checkpoint:
             return []
         return [line for line in text.splitlines()[2:] if line != "-"]
 
+    def watermark(self) -> int | None:
+        """Return the watermark that the newest finished batch went by, in milliseconds since 1970;
+        None without one."""
+        try:
+            text = (self.folder / "offsets" / str(self.finished())).read_text(encoding="utf-8")
+            return int(json.loads(text.splitlines()[1])["batchWatermarkMs"])
+        except (FileNotFoundError, IndexError, ValueError, KeyError):
+            return None
+
     def finished(self) -> int:
         """Return the newest batch that the query has finished, -1 for none."""
         return max((int(path.name) for path in self.folder.glob("commits/[0-9]*")), default=-1)

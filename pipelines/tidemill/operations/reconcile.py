@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from tidemill.config.settings import iso
@@ -109,6 +110,11 @@ def from_events(
     )
 
 
+def mended_since(view: FeatureView, as_of: datetime) -> datetime:
+    """Return the hour from which on the view's buckets have to be right for gold to be so."""
+    return max(as_of - view.horizon, BEGINNING).replace(minute=0, second=0)
+
+
 def check(source: str, version: int | None, repair: bool) -> None:
     """Refuse what cannot be compared, before anything is read."""
     if source not in SOURCES:
@@ -141,8 +147,7 @@ def facts(
 def _rebuild(lake: Lake, view: FeatureView, pipeline: str, comparison: Reconciled) -> str:
     if lake.pipeline.engine == "stateful" or comparison.as_of is None:
         return f"tidemill rebuild {pipeline} --from bronze"
-    since = max(ledger.instant(comparison.as_of) - view.horizon, BEGINNING)
-    since = since.replace(minute=0, second=0)
+    since = mended_since(view, ledger.instant(comparison.as_of))
     return f"tidemill rebuild {pipeline} --since {since:%Y-%m-%dT%H:%M}"
 
 

@@ -22,12 +22,12 @@ from tidemill.cli.options import (
     on_lake,
     show_logs,
 )
-from tidemill.cli.output import difference_lines, profile_lines
+from tidemill.cli.output import day_lines, difference_lines, profile_lines
 from tidemill.cli.output.answer import print_each, print_one, showing
 from tidemill.cli.output.display import Show
 from tidemill.cli.source_options import Said, of_source
 from tidemill.config.pipeline_file import load
-from tidemill.config.settings import whole_minute
+from tidemill.config.settings import whole_day, whole_minute
 from tidemill.errors import UsageError
 from tidemill.sources.registry import kinds
 
@@ -230,6 +230,39 @@ def rebuild(
     with lake:
         summary = lake.rebuild(origin, **part, on_step=show.say, on_batch=show.batches)
     print_one(options.as_json, summary, lambda: show.summary(summary))
+
+
+@commands.command(epilog=example("tidemill recompute orders --only orders_with_payments"))
+@on_lake(waits=True)
+def recompute(
+    pipeline: PipelineName,
+    day: Annotated[
+        str | None,
+        typer.Option(help="One day, UTC, such as 2026-11-25.  [default: those that are due]"),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Views and streams, by name, with commas.  [default: all]")
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Correct gold where it differs.")
+    ] = False,
+    *,
+    options: LakeOptions,
+) -> None:
+    """Make the days that are over again from the events, and say what differed and why.
+
+    `<name>_merged` has these days and, for the others, what is live. Exit 1 when gold is not what
+    the events say and was not corrected, or rows of a stream differ without a reason.
+    """
+    show, asked = showing(options.as_json), whole_day(day, where="--day") if day else None
+    writer = f"recompute {pipeline}" if repair else None
+    with options.open(pipeline=load(pipeline), writer=writer) as lake:
+        done = lake.recompute(
+            _names(only), day=asked, repair=repair, on_step=show.say, on_day=day_lines.telling(show)
+        )
+    print_one(options.as_json, {"days": done}, lambda: day_lines.nothing(show, done))
+    if any(day_lines.is_wrong(each, repaired=repair) for each in done):
+        raise typer.Exit(1)
 
 
 @commands.command(epilog=example("tidemill diff engagement --examples 3"))

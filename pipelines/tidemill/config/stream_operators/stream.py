@@ -44,7 +44,7 @@ from tidemill.features.view import FeatureView
 # How tables and SQL views end that a pipeline makes by itself, see `lake.tables`.
 TAKEN = (
     "_bronze _quarantine _events _replays _alerts _buckets _hours _arrivals _features _history "
-    "_dimension _refused _current _status _ticks"
+    "_dimension _refused _current _status _ticks _batch _merged"
 ).split()
 OPERATORS = ("join", "distinct", "span", "sessions", "totals", "process")
 Operator = Join | Distinct | Span | Sessions | Totals | Process
@@ -123,6 +123,24 @@ class Stream(Declared):
     def merges(self) -> bool:
         """Whether its rows change, instead of being appended."""
         return bool(self.span or self.sessions or (self.totals and self.totals.merges))
+
+    @property
+    def recomputable(self) -> bool:
+        """Whether a batch over the events can give its rows again: joins and totals follow from the
+        events alone. Sessions and spans lose none that comes late; what `distinct` and `process`
+        give depends on the order in which events came."""
+        return self.join is not None or self.totals is not None
+
+    def row_time(self, event_time: str) -> str:
+        """Return the column of a join's rows, or of totals, that tells their time."""
+        return "window_start" if self.totals else event_time
+
+    @property
+    def lateness(self) -> timedelta:
+        """How much older than the newest event one may be that Spark takes: of two watermarks the
+        greater one, as rows go by the lesser time, or by `policy: max` the lesser one."""
+        waits = [each.lateness for each in self.inputs.values()]
+        return min(waits) if self.join and self.join.policy == "max" else max(waits)
 
     @property
     def inputs(self) -> Mapping[str, Input]:

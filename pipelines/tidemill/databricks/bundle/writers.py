@@ -18,6 +18,7 @@ from tidemill.databricks.bundle.tasks import Task
 
 ONE_USER = ("SINGLE_USER", "DATA_SECURITY_MODE_DEDICATED")
 WRITING = ("demo", "run", "refresh", "rebuild", "maintain")
+REPAIRING = ("reconcile", "recompute")
 MODES = ("stream", "scheduled")
 STARTS = ("continuous", "schedule", "trigger")
 RUNTIME = 19  # the first Databricks Runtime with Spark 4.2
@@ -37,7 +38,7 @@ def check(bundle: Bundle) -> Iterator[Finding]:
 def writes(task: Task) -> bool:
     """Return whether the task's command writes to the lake."""
     return task.words[:1] != [] and (
-        task.words[0] in WRITING or (task.words[0] == "reconcile" and "--repair" in task.words)
+        task.words[0] in WRITING or (task.words[0] in REPAIRING and "--repair" in task.words)
     )
 
 

@@ -27,6 +27,7 @@ ALERT_POINTS = ("alerts.looked", "alerts.written")
 SWAP_POINTS = ("swap.leave", "swap.come", "swap.stay", "swap.moved")
 EXPIRY_POINTS = ("expiry.noted", "expiry.folded")
 STREAM_POINTS = ("stream.counted", "stream.appended")
+RECOMPUTE_POINTS = ("recompute.computed", "recompute.written")
 VARIABLE = "TIDEMILL_FAIL_AT"
 _reached: Counter[str] = Counter()
 

@@ -7,6 +7,7 @@
 tidemill_batches                            ... one for all pipelines of a lake
 <view>_hours                                made by the first maintenance
 <view>_history                              made by the first answers that it keeps (served_history)
+<view>_batch, <stream>_batch                made by the first `recompute`
 <pipeline>_replays                          made by the first replay of refused records
 <pipeline>_alerts                           made by the first look at rules (alerts)
 tidemill_quality                            made by the gate's first run; one for all pipelines
@@ -22,6 +23,7 @@ from functools import lru_cache
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import FeatureView
+from tidemill.lake.tables.day_tables import days_of_stream
 from tidemill.lake.tables.dimension_tables import DimensionTables, dimension_tables
 from tidemill.lake.tables.record_tables import bronze_table, quarantine_table
 from tidemill.lake.tables.shared_tables import BATCHES, PROFILES, QUALITY
@@ -41,7 +43,8 @@ class PipelineTables:
     ceased to hold; quality: what the gate expected
     and found; batches: what each batch did; profiles: where the time of profiled batches went;
     views: the tables of each view, by its name; dimensions: those of each dimension, by its name;
-    streams: that of each stream, by its name.
+    streams: that of each stream, by its name; stream_days: the rows of each stream that `recompute`
+    can make again, by the day.
 
     `required` are those that a lake of the pipeline has from its first opening on, in the order of
     the flow; `optional` those that are made when they are first needed.
@@ -58,8 +61,14 @@ class PipelineTables:
     views: Mapping[str, ViewTables]
     dimensions: Mapping[str, DimensionTables]
     streams: Mapping[str, Table]
+    stream_days: Mapping[str, Table]
     required: tuple[Table, ...]
     optional: tuple[Table, ...]
+
+    @property
+    def days(self) -> tuple[Table, ...]:
+        """The tables of recomputed days, of views and of streams."""
+        return (*(view.days for view in self.views.values()), *self.stream_days.values())
 
     def of(self, view: FeatureView) -> ViewTables:
         """Return the tables of one of the pipeline's views."""
@@ -88,6 +97,9 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
     bronze, quarantine = bronze_table(name), quarantine_table(name)
     dimensions = {one.name: dimension_tables(one) for one in pipeline.dimensions}
     streams = {one.name: stream_table(one, pipeline.events) for one in pipeline.streams}
+    stream_days = {
+        one.name: days_of_stream(streams[one.name]) for one in pipeline.streams if one.recomputable
+    }
     views = {view.name: view_tables(view) for view in pipeline.views}
     replays, alerts = _replays(pipeline), _alerts(pipeline)
     per_view = [table for view in views.values() for table in (view.buckets, view.gold)]
@@ -105,6 +117,7 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
         views,
         dimensions,
         streams,
+        stream_days,
         required=(
             bronze,
             quarantine,
@@ -117,6 +130,8 @@ def of(pipeline: PipelineDefinition) -> PipelineTables:
         optional=(
             *(view.hours for view in views.values()),
             *(view.history for view in views.values()),
+            *(view.days for view in views.values()),
+            *stream_days.values(),
             replays,
             alerts,
             QUALITY,

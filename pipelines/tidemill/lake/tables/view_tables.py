@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from tidemill.features import FeatureView
 from tidemill.features.columns import Partial
 from tidemill.lake import provenance
+from tidemill.lake.tables.day_tables import days_of_view
 from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
 
 BATCH = Column("batch", "BIGINT", "the query's batch id: since when the row is known", False)
@@ -21,7 +22,8 @@ class ViewTables:
     buckets: append only, one partial column per aggregate; hours: the same added up by the hour,
     which maintenance makes of them, append only; arrivals: what the stateful engine reads as a
     stream, all that is new to its state; gold: one row per keys; history: what gold answered and
-    from when on, append only, where the pipeline keeps it.
+    from when on, append only, where the pipeline keeps it; days: the features at the end of each
+    day that was recomputed from the events.
     """
 
     buckets: Table
@@ -29,11 +31,19 @@ class ViewTables:
     arrivals: Table
     gold: Table
     history: Table
+    days: Table
 
 
 def view_tables(view: FeatureView) -> ViewTables:
     """Return the tables of a view."""
-    return ViewTables(_buckets(view), _hours(view), _arrivals(view), _gold(view), _history(view))
+    return ViewTables(
+        _buckets(view),
+        _hours(view),
+        _arrivals(view),
+        _gold(view),
+        _history(view),
+        days_of_view(view),
+    )
 
 
 def _buckets(view: FeatureView) -> Table:

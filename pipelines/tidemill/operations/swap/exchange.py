@@ -84,7 +84,7 @@ def _items(place: Place, beside: Place, definition: PipelineDefinition) -> set[s
     declared = tables.of(definition)
     all_tables = (*declared.required, *declared.optional)
     stays = {table.name for view in declared.views.values() for table in (view.gold, view.history)}
-    stays |= {declared.alerts.name, *(table.name for table in declared.shared)}
+    stays |= {table.name for table in (declared.alerts, *declared.days, *declared.shared)}
     found = {table.name for table in all_tables if table.name not in stays}
     found |= {f"{_CHECKPOINTS}/{definition.pipeline}_{q}" for q in _queries(definition)}
     kept = other / _ITEMS

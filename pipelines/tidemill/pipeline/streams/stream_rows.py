@@ -1,4 +1,4 @@
-"""The rows of a stream: its operator over the events, as a streaming frame."""
+"""The rows of a stream: its operator over the events, as a streaming frame or as a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemill.features import FeatureView
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.stateful.engine import PROVIDER
 from tidemill.pipeline.streams.operators.distinct_rows import distinct_rows
-from tidemill.pipeline.streams.operators.input_rows import TIME, input_rows
+from tidemill.pipeline.streams.operators.input_rows import TIME, input_rows, observed
 from tidemill.pipeline.streams.operators.joined import joined
 from tidemill.pipeline.streams.operators.processed import processed
 from tidemill.pipeline.streams.operators.windowed import windowed
@@ -25,22 +25,23 @@ OUT, MATCHED = "rows", "matched"
 
 def stream_rows(events: DataFrame, stream: Stream, view: FeatureView) -> DataFrame:
     """Return the stream's rows, with the columns of its table but `batch`, from events with the
-    schema and time of a view; Spark's progress counts them, and pairs, as `RESULT`."""
+    schema and time of a view; a stream's progress counts them, and pairs, as `RESULT`. Of a batch
+    of events joins and totals give what a stream would that drops none of them."""
     time, counts = view.event_time, [F.count("*").alias(OUT)]
     if stream.join:
         rows = joined(events, stream.join, time)
-        rows = rows.observe(RESULT, *counts, F.count_if("matched").alias(MATCHED))
+        rows = observed(rows, RESULT, *counts, F.count_if("matched").alias(MATCHED))
         if stream.totals:
             types = pair_types(stream.join, view.types)
             return windowed(rows, stream.totals, f"{stream.totals.of}_at", types)
     elif stream.totals:
         rows = input_rows(events, EVENTS, stream.totals.input, time, _read(stream.totals, view))
-        return windowed(rows, stream.totals, TIME, view.types).observe(RESULT, *counts)
+        return observed(windowed(rows, stream.totals, TIME, view.types), RESULT, *counts)
     elif stream.process:
-        rows = processed(events, stream.process, view).observe(RESULT, *counts)
+        rows = observed(processed(events, stream.process, view), RESULT, *counts)
     else:
         assert stream.distinct is not None
-        rows = distinct_rows(events, stream.distinct, time).observe(RESULT, *counts)
+        rows = observed(distinct_rows(events, stream.distinct, time), RESULT, *counts)
     return rows.withColumn("event_hour", F.date_trunc("hour", time))
 
 

@@ -183,13 +183,14 @@ class DuckDBEngine:
         declared = tables.of(definition)
         whole = [n for n, view in declared.views.items() if self._is_as_declared(view.gold)]
         days: Mapping[str, date] = sql_views.newest_days(folder, definition)
-        return sql_views.statements(definition, days, whole)
+        recomputed = [table.name for table in declared.days if self._is_as_declared(table)]
+        return sql_views.statements(definition, days, whole, recomputed)
 
-    def _is_as_declared(self, gold: Table) -> bool:
-        """Return whether gold has the columns that a `_current` view names."""
-        have = {*(self.columns(gold.name) or {})}
-        needed = {column.name for column in gold.columns if not column.added}
-        return needed <= have <= {*gold.column_names}
+    def _is_as_declared(self, table: Table) -> bool:
+        """Return whether a table is there, with the columns that the views of it name."""
+        have = {*(self.columns(table.name) or {})}
+        needed = {column.name for column in table.columns if not column.added}
+        return needed <= have <= {*table.column_names}
 
 
 def _columns(table: DeltaTable) -> Columns:

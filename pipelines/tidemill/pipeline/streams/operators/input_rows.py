@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.inputs import Input
@@ -38,13 +38,15 @@ def input_rows(
     reads = row_expression.columns_of(input_.where) if input_.where is not None else set()
     wanted = dict.fromkeys([*columns, *sorted(reads - {time})])
     seconds = int(input_.lateness.total_seconds())
-    return (
-        events.select(F.col(time).alias(TIME), "record_id", *wanted)
-        .withWatermark(TIME, f"{seconds} seconds")
-        .observe(
-            OBSERVED + name,
-            (F.max(F.unix_micros(TIME)) - seconds * 1_000_000).alias(WATERMARK),
-            F.count_if(F.expr(condition)).alias(ROWS),
-        )
-        .where(condition)
+    rows = events.select(F.col(time).alias(TIME), "record_id", *wanted)
+    counts = (
+        (F.max(F.unix_micros(TIME)) - seconds * 1_000_000).alias(WATERMARK),
+        F.count_if(F.expr(condition)).alias(ROWS),
     )
+    rows = rows.withWatermark(TIME, f"{seconds} seconds")
+    return observed(rows, OBSERVED + name, *counts).where(condition)
+
+
+def observed(rows: DataFrame, name: str, *counts: Column) -> DataFrame:
+    """Return the rows of a stream, whose progress then tells the counts; a batch has none."""
+    return rows.observe(name, *counts) if rows.isStreaming else rows

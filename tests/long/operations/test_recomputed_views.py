@@ -1,0 +1,171 @@
+"""Days of a view's features made again from the events, gold checked and corrected, by commands."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+import sales
+from command_line import Answer, call
+from lakes import at
+from runs import write_file
+from sales import Sale, record
+from tidemill.features import Feature, count, max_, sum_
+
+DAY = timedelta(days=1)
+FEATURES = (
+    count().over("1d", "3h"),
+    sum_("points").over("1d"),
+    count().over({"calendar": "day", "zone": "Europe/Berlin"}, "lifetime"),
+)
+FIRST = sales.draw(random.Random(1), at("00:30") - 3 * DAY, 2 * 1440, 300)
+LATER = sales.draw(random.Random(2), at("00:10") - DAY, 1520, 200)  # into the 21st
+LATE = sales.draw(random.Random(3), at("00:10") - 2 * DAY, 600, 5)
+
+
+def declared(folder: Path, *features: Feature) -> None:
+    words = {
+        "pipeline": "sales",
+        "source": {"kind": "files", "input": str(folder / "events")},
+        "views": [view.words() for view in sales.declare(features).views],
+    }
+    (folder / "sales.yaml").write_text(yaml.safe_dump(words, sort_keys=False))
+
+
+def tidemill(folder: Path, command: str, *words: object) -> Answer:
+    return call(command, folder / "sales.yaml", *words, "--root", folder / "lake", "--json")
+
+
+def fed(folder: Path, name: str, events: list[Sale]) -> None:
+    write_file(folder / "events", name, map(record, events), age=60)
+    assert tidemill(folder, "run", "--once").json["accepted"] == len(events)
+
+
+def recomputed(folder: Path, *words: object, code: int = 0) -> list[dict[str, Any]]:
+    answer = tidemill(folder, "recompute", *words)
+    assert answer.code == code, answer
+    return list(answer.json["days"])
+
+
+def merged(folder: Path, engine: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """What people read of days: by layer, day and card."""
+    text = "SELECT * FROM sales_merged"
+    where = ("--pipeline", folder / "sales.yaml", "--root", folder / "lake", "--engine", engine)
+    answer = call("query", text, *where, "--json").json
+    assert "rows" in answer, answer
+    rows = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
+    return {(row["layer"], row["day"], row["card"]): row for row in rows}
+
+
+def expected(known: list[Sale], end: datetime) -> dict[str, dict[str, Any]]:
+    """By brute force, of each card with an event, at the end of a day."""
+    berlin = (end - timedelta(seconds=1)).replace(hour=23, minute=0, second=0)
+    if berlin >= end:
+        berlin -= DAY
+    found = {}
+    for card in {sale.card for sale in known if sale.at < end}:
+        mine = [sale for sale in known if sale.card == card and sale.at < end]
+        day = [sale for sale in mine if sale.at >= end - DAY]
+        found[card] = {
+            "count_1d": len(day),
+            "count_3h": len([s for s in mine if s.at >= end - timedelta(hours=3)]),
+            "points_sum_1d": sum(s.points for s in day),
+            "count_lifetime": len(mine),
+        }
+    return found
+
+
+def check(folder: Path, known: list[Sale], days: list[date], names: set[str]) -> None:
+    """Fail unless what is read of each day is what brute force says, by both engines."""
+    for engine in ("duckdb", "spark"):
+        found = merged(folder, engine)
+        assert sorted({day for layer, day, _ in found if layer == "batch"}) == [
+            day.isoformat() for day in days
+        ]
+        for day in days:
+            end = at("00:00").replace(day=day.day) + DAY
+            wanted = expected(known, end)
+            rows = {c: r for (layer, d, c), r in found.items() if (layer, d) == ("batch", str(day))}
+            assert set(rows) == set(wanted)
+            for card, values in wanted.items():
+                assert {n: rows[card][n] for n in names} == {n: values[n] for n in names}, day
+        live = {day for layer, day, _ in found if layer == "live"}
+        assert not live or min(live) > max(days).isoformat()
+
+
+@pytest.mark.stream
+def test_days_of_a_view_and_gold_corrected(spark: SparkSession, tmp_path: Path) -> None:
+    names = {"count_1d", "count_3h", "points_sum_1d", "count_lifetime"}
+    declared(tmp_path, *FEATURES)
+    fed(tmp_path, "1.jsonl", FIRST)
+    days = [date(2026, 11, 19)]
+    (done,) = recomputed(tmp_path)
+    assert (done["name"], done["day"], done["why"]) == ("sales", "2026-11-19", "new")
+    assert (done["rows"], done["different"], done["causes"]) == (3, 0, {})
+    check(tmp_path, FIRST, days, names)
+    assert recomputed(tmp_path) == []
+
+    # a day more, and events of the day that is there
+    fed(tmp_path, "2.jsonl", [*LATER, *LATE])
+    known = [*FIRST, *LATER, *LATE]
+    again, fresh = recomputed(tmp_path)
+    days.append(date(2026, 11, 20))
+    assert (again["day"], again["why"]) == ("2026-11-19", "late events")
+    late = {sale.card for sale in LATE}
+    assert again["causes"] == {"late": len(late)}
+    assert (fresh["day"], fresh["why"], fresh["causes"]) == ("2026-11-20", "new", {})
+    check(tmp_path, known, days, names)
+
+    # gold that another has changed is told, and corrected when that is asked for
+    spark.sql("UPDATE sales_features SET count_1d = count_1d + 1 WHERE card = 'c1'")
+    (told,) = recomputed(tmp_path, "--day", "2026-11-20", code=1)
+    assert told["causes"] == {"gold": 1}
+    (told,) = recomputed(tmp_path, "--day", "2026-11-20", "--repair")
+    assert told["causes"] == {"gold": 1}
+    assert tidemill(tmp_path, "reconcile").json["different"] == 0
+
+    # buckets that have lost events
+    lost = "card = 'c1' AND bucket_start > TIMESTAMP '2026-11-20T12:00:00Z'"
+    spark.sql(f"DELETE FROM sales_buckets WHERE {lost}")
+    assert tidemill(tmp_path, "reconcile", "--repair").code == 0
+    assert tidemill(tmp_path, "reconcile", "--from", "events").json["different"] == 1
+    (told,) = recomputed(tmp_path, "--day", "2026-11-20", code=1)
+    assert told["causes"] == {"buckets": 1}
+    (told,) = recomputed(tmp_path, "--day", "2026-11-20", "--repair")
+    assert told["causes"] == {"buckets": 1}
+    assert tidemill(tmp_path, "reconcile", "--from", "events").json["different"] == 0
+    check(tmp_path, known, days, names)
+
+    # other features: the days that are known are made again with them
+    declared(tmp_path, *FEATURES, max_("points").over("1d"))
+    plan = tidemill(tmp_path, "plan").json
+    assert tidemill(tmp_path, "rebuild", "--features", ",".join(plan["features"])).code == 0
+    done = recomputed(tmp_path)
+    assert [each["why"] for each in done] == ["events made again"] * 2
+    check(tmp_path, known, days, names)
+
+    # another generation of events
+    assert tidemill(tmp_path, "rebuild", "--from", "bronze").code == 0
+    done = recomputed(tmp_path)
+    assert [(each["why"], each["causes"]) for each in done] == [("events made again", {})] * 2
+    check(tmp_path, known, days, names)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    declared(tmp_path, *FEATURES)
+    fed(tmp_path, "1.jsonl", FIRST)
+    refused = tidemill(tmp_path, "recompute", "--day", "yesterday")
+    assert refused.code == 2
+    assert refused.error["message"] == "'yesterday' is no day"
+    refused = tidemill(tmp_path, "recompute", "--day", "2026-11-20")
+    assert refused.code == 2
+    assert "2026-11-20 is not over for sales: the newest event is of" in refused.error["message"]
+    refused = tidemill(tmp_path, "recompute", "--only", "sale")
+    assert refused.code == 2
+    assert "no view or stream 'sale'; did you mean 'sales'" in refused.error["message"]
