@@ -132,7 +132,7 @@ def test_dbx_reads_them(legacy_python: Path) -> None:
     found = json.loads(done.stdout.partition("found:")[2])
     assert found["prod"] == {
         "workflows": {
-            "tidemill-features-audit": ["reconcile", "expectations"],
+            "tidemill-features-audit": ["reconcile", "recompute", "expectations"],
             "tidemill-features-scheduled": ["run", "quality", "maintain", "report"],
             "tidemill-features-stream": ["stream"],
         },

@@ -58,9 +58,11 @@ class Days(Protocol):
 
 @dataclass(frozen=True)
 class KnownEvents:
-    """The events that there are: clean's newest batch, and the time of the newest event."""
+    """The events that there are: clean's newest batch, the times of the oldest and the newest
+    event."""
 
     batch: int
+    oldest: datetime
     newest: datetime
 
     @classmethod
@@ -72,8 +74,9 @@ class KnownEvents:
             return None
         batch = int(last.ledger["batch"])
         rows = lake.spark.table(name).where(F.col("batch") <= batch)
-        micros = rows.agg(F.max(F.unix_micros(time_))).collect()[0][0]
-        return None if micros is None else cls(batch, of_micros(micros))
+        micros = F.unix_micros(time_)
+        oldest, newest = rows.agg(F.min(micros), F.max(micros)).collect()[0]
+        return None if newest is None else cls(batch, of_micros(oldest), of_micros(newest))
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def wanted(
     newest = _newest_over(days, known)
     before = _recomputed(lake, days.table)
     if not before:
-        return [(newest, NEW)]
+        return [(newest, NEW)] if midnight(newest) + ONE > known.oldest else []
     found = dict(_again(lake, days, before))
     last = max(before)
     while last < newest:
