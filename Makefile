@@ -63,7 +63,7 @@ notebooks: setup ## publish notebooks/*.py as .ipynb
 
 lock: ## resolve both locks again; needs uv
 	$(LOCK) --group build --output-file requirements-build.lock
-	$(LOCK) pyproject.toml --extra local --extra kinesis --extra quality --extra plots --extra redis --extra serve --group dev --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra local --extra kinesis --extra quality --extra plots --extra redis --extra serve --extra model --group dev --output-file requirements.lock
 
 clean: ## remove what make made here; the jars stay in the home folder
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,11 @@ from tidemill.lake.open import open_for_writing
 from tidemill.lake.session import ivy
 from tidemill.lake.session.session import INTERPRETED, local_session
 from tidemill.sources import kafka
+
+# Before the JVM starts, from which Python workers have it: a registry of MLflow in a folder, which
+# it takes no longer without being told so, and nobody is told.
+os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,6 +13,7 @@ TidemillError                 base; never raised itself
     ├── LedgerError           a table's commits contradict what is about to be written
     ├── QueryError            a streaming query failed, or ended by itself
     ├── SourceError           what records come from does not answer, or refuses us
+    ├── ModelError            a model whose score a rule reads fails
     ├── StoreError            the online store does not answer, is full, or refuses us
     └── DiskFullError         the disk that holds the lake is full
 
@@ -104,6 +105,10 @@ class RequestError(UsageError):
 
 class RunError(TidemillError):
     """It started and cannot go on; running again continues from the last commit."""
+
+
+class ModelError(RunError):
+    """A model whose score a rule reads cannot be loaded where it is asked, or fails."""
 
 
 class LedgerError(RunError):

@@ -15,6 +15,7 @@ from tidemill.errors import TidemillError
 from tidemill.lake.session import ivy
 from tidemill.lake.session.local_machine import Check
 from tidemill.pipeline import connection, failures
+from tidemill.pipeline.alerts.scoring.model_checks import check_models
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.sinks import sink_checks
 from tidemill.sources import Source
@@ -50,6 +51,7 @@ def checks_of_source(definition: PipelineDefinition, place: Place) -> list[Check
     for dimension in definition.dimensions:
         found += _until_one_fails(_checks_of_dimension(dimension, definition, opening))
     found += _until_one_fails(_checks_of_sink(definition))
+    found += _until_one_fails(_checks_of_models(definition))
     return list({check.name: check for check in found}.values())
 
 
@@ -86,6 +88,18 @@ def _checks_of_sink(definition: PipelineDefinition) -> Iterator[Check]:
     except TidemillError as error:
         found = f"{error.where}: {error.message}" if error.where else error.message
         yield Check("sink", False, found, EXPECTED, error.expected or "")
+
+
+def _checks_of_models(definition: PipelineDefinition) -> Iterator[Check]:
+    if not any(rule.model for rule in definition.alerts):
+        return
+    try:
+        versions = {version.uri: version.version for _, version in check_models(definition)}
+        found = ", ".join(f"{uri}, version {version}" for uri, version in versions.items())
+        yield Check("models", True, found, EXPECTED)
+    except TidemillError as error:
+        found = f"{error.where}: {error.message}" if error.where else error.message
+        yield Check("models", False, found, EXPECTED, error.expected or "")
 
 
 def _of_source(

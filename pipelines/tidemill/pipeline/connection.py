@@ -215,6 +215,10 @@ def checked_source(opening: Opening, definition: PipelineDefinition, *, once: bo
     source.check(once=once)
     for dimension in definition.dimensions:
         source_of_dimension(dimension, definition, opening).check(once=False)
+    if any(rule.model for rule in definition.alerts):
+        from tidemill.pipeline.alerts.scoring import model_checks
+
+        model_checks.check_models(definition)
     if definition.topics or definition.alert_sinks:
         # Not at the top: what sends is not needed by a command that only reads.
         from tidemill.pipeline.sinks import sink_checks

@@ -29,10 +29,10 @@ _NOISE = (
     "Caused by: org",
 )
 _OURS = re.compile(r"tidemill\.errors\.(\w+Error): (.+)")
-# An error's text: `<where>: <what was found> (expected: <what to do>)`, where a name, a path, or a
-# URL.
+# An error's text: `<where>: <what was found> (expected: <what to do>)`, where a name, a path, a URL
+# or a model.
 _PARTS = re.compile(
-    r"(?:(?P<where>(?:view |https?://[\w.:-]+)?[\w./%-]+): )?"
+    r"(?:(?P<where>(?:view |https?://[\w.:-]+|models:)?[\w./%@-]+): )?"
     r"(?P<found>.+?)(?: \(expected: (?P<expected>.+)\))?"
 )
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] [^\n]+")

@@ -9,6 +9,9 @@ Gold's versions are looked at one after another, also those that came while nobo
 of a few minutes is not missed. A rule that is new, or has changed, looks at gold as it is now. A
 key without a row in gold has no alert, and neither has a rule that is declared no more.
 
+A rule with a model reads its score. Another version of the model makes another rule of it, which
+looks at gold as it is now.
+
 The newest ledger of a view says which rules looked, up to which version. Who looks from the same
 ledger on carries the same transaction, so one of two wins, and an episode fires once.
 """
@@ -23,7 +26,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.config.alert_rule import AlertRule
+from tidemill.config.alert_rule import MODEL_VERSION, AlertRule
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
@@ -31,6 +34,7 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import ask
 from tidemill.lake.schema import creation
 from tidemill.lake.statements import statement
+from tidemill.pipeline.alerts.scoring.model_version import ModelVersion, current
 from tidemill.pipeline.gold.served_versions import (
     NOTHING,
     Answers,
@@ -44,6 +48,24 @@ log = logging.getLogger(__name__)
 _JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
 Changed = dict[tuple[str, str], int]  # how often, by alert and state
 FAR = 50  # versions without a change after which a ledger says that they were looked at
+
+
+@dataclass(frozen=True)
+class _Ruled:
+    """A rule, and the version of its model, None without one."""
+
+    rule: AlertRule
+    model: ModelVersion | None
+
+    @classmethod
+    def now(cls, rule: AlertRule) -> _Ruled:
+        """Return the rule with the version that its model has now."""
+        return cls(rule, current(rule.model) if rule.model else None)
+
+    @property
+    def written(self) -> str:
+        """What makes it the same rule at the next look."""
+        return self.rule.written + (f" {self.model.version}" if self.model else "")
 
 
 @dataclass(frozen=True)
@@ -78,7 +100,7 @@ class Episodes:
     def _look(self, view: FeatureView) -> int:
         if view.name in self._ruled_by_none:
             return 0
-        lake, rules = self.lake, self.lake.pipeline.alerts_of(view)
+        lake, rules = self.lake, [_Ruled.now(rule) for rule in self.lake.pipeline.alerts_of(view)]
         told = looked(lake, view) if lake.has(lake.tables.alerts.name) else Looked()
         if not (rules or told.rules):
             # To find that it has none the whole log is read: no ledger is of the view.
@@ -87,7 +109,7 @@ class Episodes:
         if lake.gold_state(view).as_of is None:
             return 0
         creation.ensure(lake, lake.tables.alerts)
-        as_written = frozenset(map(_written, rules))
+        as_written = frozenset(rule.written for rule in rules)
         since = max(told.version, self._seen.get(view.name, NOTHING))
         answers = answers_since(lake, view, since) if told.version != NOTHING else None
         if answers is None and as_written == told.rules:
@@ -131,7 +153,7 @@ class _Looks:
 
     lake: Lake
     view: FeatureView
-    rules: Sequence[AlertRule]
+    rules: Sequence[_Ruled]
     told: Looked
     answers: Answers | None
     whole: Answers | None
@@ -148,23 +170,22 @@ class _Looks:
 
     def _judged(self, before: DataFrame) -> Iterator[DataFrame]:
         """Yield what each rule says of each row, and ends for want of a row or of a rule."""
-        settled = [rule for rule in self.rules if _written(rule) in self.told.rules]
-        fresh = [rule for rule in self.rules if _written(rule) not in self.told.rules]
-        if settled and self.answers is not None:
-            yield _said(self.view, settled, self.answers.rows)
+        settled = [rule for rule in self.rules if rule.written in self.told.rules]
+        fresh = [rule for rule in self.rules if rule.written not in self.told.rules]
+        if self.answers is not None:
+            yield from _said(self.view, settled, self.answers.rows)
         if self.whole is not None:
-            if fresh:
-                yield _said(self.view, fresh, self.whole.rows)
+            yield from _said(self.view, fresh, self.whole.rows)
             begins = self.answers is not None and self.answers.begins
             yield self._ends(before, self.whole, self.rules if begins else fresh)
 
-    def _ends(self, before: DataFrame, whole: Answers, saw_whole: Sequence[AlertRule]) -> DataFrame:
+    def _ends(self, before: DataFrame, whole: Answers, saw_whole: Sequence[_Ruled]) -> DataFrame:
         """Return an end for each open alert whose key is not among all of gold's, and for each of a
         rule that is declared no more."""
         keys = whole.rows.where("kind = 'row'").select(_key(self.view)).distinct()
         opened = before.where("state = 'fired'").select("alert", "key")
-        of_whole = opened.where(F.col("alert").isin([rule.name for rule in saw_whole]))
-        of_none = opened.where(~F.col("alert").isin([rule.name for rule in self.rules]))
+        of_whole = opened.where(F.col("alert").isin([one.rule.name for one in saw_whole]))
+        of_none = opened.where(~F.col("alert").isin([one.rule.name for one in self.rules]))
         ended = of_whole.join(keys, ["key"], "anti").unionByName(of_none)
         at = whole.rows.where("kind = 'version'").select("version", "as_of", "served_at")
         return ended.crossJoin(F.broadcast(at)).withColumns(
@@ -185,27 +206,40 @@ class _Looks:
         return of_view.agg(newest).select("alert", "key", "newest.*")
 
 
-def _written(rule: AlertRule) -> str:
-    return rule.model_dump_json(exclude={"no_events"})
-
-
 def _key(view: FeatureView) -> Column:
     return F.to_json(F.struct(*view.keys)).alias("key")
 
 
-def _said(view: FeatureView, rules: Sequence[AlertRule], rows: DataFrame) -> DataFrame:
-    """Return what each rule says of each answered row."""
-    looks = F.explode(F.array(*map(_look, rules))).alias("look")
+def _said(view: FeatureView, rules: Sequence[_Ruled], rows: DataFrame) -> Iterator[DataFrame]:
+    """Yield what each rule says of each answered row: those without a model in one pass, each of
+    the others in one of its own, where it has its score."""
     of_keys = rows.where("kind <> 'version'")
+    plain = [one for one in rules if one.model is None]
+    if plain:
+        yield _looked_at(view, of_keys, plain)
+    for one in rules:
+        if one.model is not None:
+            # Not at the top: NumPy and pandas are not needed by rules without a model.
+            from tidemill.pipeline.alerts.scoring.scores import with_score
+
+            types = {**view.types, **{column.name: column.type for column in view.shown}}
+            yield _looked_at(view, with_score(of_keys, one.rule, one.model, types), [one])
+
+
+def _looked_at(view: FeatureView, rows: DataFrame, rules: Sequence[_Ruled]) -> DataFrame:
+    looks = F.explode(F.array(*map(_look, rules))).alias("look")
     at = ("version", "as_of", "served_at")
-    return of_keys.select(_key(view), *at, looks).select("key", *at, "look.*")
+    return rows.select(_key(view), *at, looks).select("key", *at, "look.*")
 
 
-def _look(rule: AlertRule) -> Column:
-    stays = F.col("kind") == "row"
+def _look(ruled: _Ruled) -> Column:
+    rule, stays = ruled.rule, F.col("kind") == "row"
     fires = stays & F.coalesce(F.expr(str(rule.when)), F.lit(False))
     over = F.expr(rule.until) if rule.until is not None else ~fires
-    read = F.to_json(F.struct(*sorted(rule.reads)), _JSON) if rule.reads else F.lit("{}")
+    names: list[str | Column] = [*sorted(rule.reads)]
+    if ruled.model is not None:
+        names.append(F.lit(ruled.model.version).alias(MODEL_VERSION))
+    read = F.to_json(F.struct(*names), _JSON) if names else F.lit("{}")
     return F.struct(
         F.lit(rule.name).alias("alert"),
         F.lit(int(rule.pause.total_seconds())).cast("bigint").alias("cooldown"),
