@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemill.config.settings import Clock, Place, iso
 from tidemill.errors import TidemillError
+from tidemill.lake.integrity.whole_file import write_json
 
 NAME = "_tidemill_errors.json"  # of each pipeline the error; of a lake in a catalog nothing is kept
 
@@ -43,9 +44,7 @@ def _keep(place: Place, pipeline: str, error: dict[str, Any] | None) -> None:
         known[pipeline] = error
     with contextlib.suppress(OSError):  # it tells of a run, and is no reason to fail one
         if known:
-            beside = path.with_suffix(".part")
-            beside.write_text(json.dumps(known), encoding="utf-8")
-            beside.replace(path)
+            write_json(path, known)
         else:
             path.unlink(missing_ok=True)
 

@@ -48,6 +48,7 @@ STREAMS = [
 FIRST = drawn(1, at("20T20:00"), 6 * 60)  # over midnight, until 02:00
 LATE = drawn(2, at("20T21:00"), 90)
 SECOND = drawn(3, at("02:03"), 60)
+THIRD = drawn(4, at("03:06"), 60)
 
 
 def new(spark: SparkSession, root: Path, streams: Iterable[dict[str, Any]]) -> StreamLake:
@@ -167,6 +168,12 @@ def test_what_is_over_what_waits_and_what_nobody_explains(
     (done,) = recomputed(lake, "bought", day=YESTERDAY)
     assert (done["why"], done["different"], done["causes"]) == ("asked", 1, {"unexplained": 1})
     assert pairs(merged(lake, "bought", "batch")) == all_of_it
+
+    # what comes in time for the next day: nothing is due
+    lake.feed(*THIRD)
+    lake.run()
+    assert recomputed(lake, "bought") == []
+    known += THIRD
 
     # later events of the day: it is due again, and no other
     lake.feed(*LATE)

@@ -26,6 +26,7 @@ FEATURES = (
 )
 FIRST = sales.draw(random.Random(1), at("00:30") - 3 * DAY, 2 * 1440, 300)
 LATER = sales.draw(random.Random(2), at("00:10") - DAY, 1520, 200)  # into the 21st
+MORE = sales.draw(random.Random(4), at("01:40"), 60, 5)
 LATE = sales.draw(random.Random(3), at("00:10") - 2 * DAY, 600, 5)
 
 
@@ -121,6 +122,11 @@ def test_days_of_a_view_and_gold_corrected(spark: SparkSession, tmp_path: Path) 
     assert again["causes"] == {"late": len(late)}
     assert (fresh["day"], fresh["why"], fresh["causes"]) == ("2026-11-20", "new", {})
     check(tmp_path, known, days, names)
+
+    # more events of the day that is not over: nothing is due
+    fed(tmp_path, "3.jsonl", MORE)
+    known += MORE
+    assert recomputed(tmp_path) == []
 
     # gold that another has changed is told, and corrected when that is asked for
     spark.sql("UPDATE sales_features SET count_1d = count_1d + 1 WHERE card = 'c1'")

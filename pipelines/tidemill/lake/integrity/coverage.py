@@ -36,6 +36,7 @@ from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
+from tidemill.lake.integrity.whole_file import write_json
 
 RECORD = "_tidemill_views.json"
 LOST_RECORDS = "see 'Lost table' in docs/operations.md"
@@ -53,11 +54,7 @@ def read(checkpoint: Checkpoint) -> Record | None:
 
 def write(checkpoint: Checkpoint, record: Record) -> None:
     """Write the record, whole: a crash leaves the one before it."""
-    path = checkpoint.folder / RECORD
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{RECORD}.new")
-    new.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    new.replace(path)
+    write_json(checkpoint.folder / RECORD, dict(sorted(record.items())))
 
 
 def of_absent(

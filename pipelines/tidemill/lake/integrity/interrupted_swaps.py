@@ -15,6 +15,7 @@ from typing import Any
 
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError, UsageError
+from tidemill.lake.integrity.whole_file import write_json
 
 MOVED = "moved"
 _FOLDER, _STATE = "_rebuild", "_swap.json"
@@ -47,9 +48,7 @@ def keep(place: Place, pipeline: str, said: dict[str, Any] | None) -> None:
     if said is None:
         file.unlink(missing_ok=True)
         return
-    new = file.with_name(f".{_STATE}.new")
-    new.write_text(json.dumps(said) + "\n", encoding="utf-8")
-    new.replace(file)
+    write_json(file, said)
 
 
 def refuse(place: Place, pipeline: str) -> None:

@@ -60,6 +60,8 @@ def recompute(
             causes = found.get(each.name, {}) if number == len(days) else {}
             done.append(_day(lake, each, wanted, why, known, now, causes))
             tell(done[-1])
+        if day is None:
+            wanted_days.look_at(lake, each.table, known)
     sql_views.make_views(lake)
     return done
 

@@ -22,7 +22,7 @@ from tidemill.operations.recompute.wanted_days import ONE, KnownEvents, midnight
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.streams.stream_rows import stream_rows
 
-NONE = timedelta(0)
+NONE, _LEAST = timedelta(0), timedelta(microseconds=1)
 _ALMOST = 1e-9  # of a double, whose last bits depend on the order of what is added
 
 
@@ -67,9 +67,10 @@ class StreamDays:
         return before, after
 
     def reads(self, day: date) -> tuple[datetime, datetime]:
-        """Return the times between which events are that the day's rows follow from."""
+        """Return from when to before when events are that the day's rows follow from: of a join its
+        latest pair counts too."""
         before, after = self._around
-        return midnight(day) - before, midnight(day) + ONE + after
+        return midnight(day) - before, midnight(day) + ONE + after + _LEAST
 
     def rows(self, day: date, known: KnownEvents) -> DataFrame:
         """Return the rows of the day: with their own columns but `batch`."""
@@ -96,8 +97,8 @@ class StreamDays:
         hour = F.col("event_hour")
         return (
             self.lake.spark.table(self.lake.tables.events.name)
-            .where((hour > at(first - HOUR)) & (hour <= at(end)))
-            .where((time >= at(first)) & (time <= at(end)) & (F.col("batch") <= known.batch))
+            .where((hour > at(first - HOUR)) & (hour < at(end)))
+            .where((time >= at(first)) & (time < at(end)) & (F.col("batch") <= known.batch))
         )
 
     @property

@@ -42,7 +42,7 @@ class ViewDays:
         return self.lake.tables.of(self.view).days
 
     def reads(self, day: date) -> tuple[datetime, datetime]:
-        """Return the times between which events are that the day's features count."""
+        """Return from when to before when events are that the day's features count."""
         end = midnight(day) + ONE
         return (BEGINNING if self.view.has_lifetimes else end - self.view.horizon), end
 

@@ -2,15 +2,18 @@
 
 A day is over when no event that is in time can change it: the newest event is past all that its
 rows follow from, and past the watermark. Of what was recomputed before, a day is made again when
-events of it came later, or when the events themselves were made again.
+events that it follows from came later, or when the events themselves were made again. Up to which
+batch of events that was looked at, the table says in a property when a pass is through: so a pass
+reads the batches since then, and a day that one has not come to is found again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,11 +22,13 @@ from tidemill.config.settings import iso
 from tidemill.errors import UsageError
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.schema.table_properties import tell
 from tidemill.lake.tables import Table
 from tidemill.lake.tables.day_tables import DAY, PARTITION
-from tidemill.lake.times import of_micros
+from tidemill.lake.times import at, of_epoch, of_micros
 
-ONE = timedelta(days=1)
+ONE, MINUTE = timedelta(days=1), timedelta(minutes=1)
+LOOKED_AT = "tidemill.looked_at"
 NEW, LATE, MADE_AGAIN, ASKED = "new", "late events", "events made again", "asked"
 
 
@@ -47,7 +52,7 @@ class Days(Protocol):
         """How much older than the newest event one may be that is in time."""
 
     def reads(self, day: date) -> tuple[datetime, datetime]:
-        """Return the times between which events are that the day's rows follow from."""
+        """Return from when to before when events are that the day's rows follow from."""
 
     def rows(self, day: date, known: KnownEvents) -> DataFrame:
         """Return the day's rows, as the events say."""
@@ -58,8 +63,8 @@ class Days(Protocol):
 
 @dataclass(frozen=True)
 class KnownEvents:
-    """The events that there are: clean's newest batch, the times of the oldest and the newest
-    event."""
+    """The events that there are: clean's newest batch, the hour of the oldest event, and the time
+    of the newest one."""
 
     batch: int
     oldest: datetime
@@ -74,9 +79,13 @@ class KnownEvents:
             return None
         batch = int(last.ledger["batch"])
         rows = lake.spark.table(name).where(F.col("batch") <= batch)
-        micros = F.unix_micros(time_)
-        oldest, newest = rows.agg(F.min(micros), F.max(micros)).collect()[0]
-        return None if newest is None else cls(batch, of_micros(oldest), of_micros(newest))
+        hour = F.unix_seconds("event_hour")  # the partition: no times are read for it
+        oldest, final = map(of_epoch, rows.agg(F.min(hour), F.max(hour)).collect()[0])
+        if oldest is None or final is None:
+            return None
+        of_final = rows.where(F.col("event_hour") == at(final))
+        newest = of_final.agg(F.max(F.unix_micros(time_))).collect()[0][0]
+        return cls(batch, oldest, of_micros(newest))
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ def wanted(
     before = _recomputed(lake, days.table)
     if not before:
         return [(newest, NEW)] if midnight(newest) + ONE > known.oldest else []
-    found = dict(_again(lake, days, before))
+    found = dict(_again(lake, days, known, before))
     last = max(before)
     while last < newest:
         last += ONE
@@ -143,25 +152,41 @@ def _recomputed(lake: Lake, table: Table) -> dict[date, _Known]:
     return {row[0]: _Known(*row) for row in found}
 
 
-def _again(lake: Lake, days: Days, before: Mapping[date, _Known]) -> Iterator[tuple[date, str]]:
+def _again(
+    lake: Lake, days: Days, known: KnownEvents, before: Mapping[date, _Known]
+) -> Iterator[tuple[date, str]]:
     """Yield the days of which events came since they were recomputed."""
-    ours = [day for day in before.values() if day.generation == lake.generation]
-    arrived = _arrived(lake, min((day.batch for day in ours), default=0)) if ours else []
+    ours = [day.batch for day in before.values() if day.generation == lake.generation]
+    looked = _looked_at(lake, days.table)
+    since = min(ours, default=known.batch) if looked is None else looked
+    arrived = _arrived(lake, since) if since < known.batch else []
     for day in before.values():
         first, end = days.reads(day.day)
         if day.generation != lake.generation:
             yield day.day, MADE_AGAIN
         elif any(
-            row["newest"] > day.batch
-            and midnight(row["day"]) <= end
-            and midnight(row["day"]) + ONE > first
-            for row in arrived
+            newest > day.batch and minute < end and minute + MINUTE > first
+            for minute, newest in arrived
         ):
             yield day.day, LATE
 
 
-def _arrived(lake: Lake, batch: int) -> list[Any]:
-    """Return the days of the events that came after a batch, and the newest batch of each."""
+def _arrived(lake: Lake, batch: int) -> list[tuple[datetime, int]]:
+    """Return the minutes of the events that came after a batch, and the newest batch of each."""
     rows = lake.spark.table(lake.tables.events.name).where(F.col("batch") > batch)
-    day = F.col(lake.pipeline.events.event_time).cast("date").alias("day")
-    return rows.groupBy(day).agg(F.max("batch").alias("newest")).collect()
+    minute = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 60).alias("minute")
+    found = rows.groupBy(minute).agg(F.max("batch").alias("newest")).collect()
+    return [(of_epoch(row["minute"] * 60), row["newest"]) for row in found]
+
+
+def _looked_at(lake: Lake, table: Table) -> int | None:
+    """Return up to which batch of these events passes have looked at what came late."""
+    said = json.loads(lake.metadata(table.name).properties.get(LOOKED_AT, "{}"))
+    return said["batch"] if said.get("generation") == lake.generation else None
+
+
+def look_at(lake: Lake, table: Table, known: KnownEvents) -> None:
+    """Have the table say that a pass has come through all that was due by these events."""
+    if _looked_at(lake, table) != known.batch:
+        said = {"generation": lake.generation, "batch": known.batch}
+        tell(lake.spark, table.name, {LOOKED_AT: json.dumps(said)})

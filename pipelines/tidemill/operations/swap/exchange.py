@@ -30,6 +30,7 @@ from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import interrupted_swaps
+from tidemill.lake.integrity.whole_file import write_json
 from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.swap import other_generation
@@ -90,7 +91,7 @@ def _items(place: Place, beside: Place, definition: PipelineDefinition) -> set[s
     kept = other / _ITEMS
     if kept.is_file():
         found |= set(json.loads(kept.read_text(encoding="utf-8")))
-    kept.write_text(json.dumps(sorted(found)) + "\n", encoding="utf-8")
+    write_json(kept, sorted(found))
     return {item for item in found if (root / item).exists() or (other / item).exists()}
 
 

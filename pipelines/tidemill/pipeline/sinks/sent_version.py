@@ -6,7 +6,6 @@ A process that dies between the two sends again what it sent last: at least once
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame
 from tidemill.errors import LakeError
 from tidemill.lake import catalog
 from tidemill.lake.catalog import Lake
+from tidemill.lake.integrity.whole_file import write_json
 from tidemill.lake.relations import Relation
 from tidemill.pipeline.failures import sentence
 
@@ -82,7 +82,4 @@ class SentVersion:
     def write(self, mark: Mark) -> None:
         """Write down how far it has come, whole or not at all."""
         said = {"generation": self.generation, "topic": self.target, **asdict(mark)}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(".new")
-        beside.write_text(json.dumps(said), encoding="utf-8")
-        os.replace(beside, self.path)
+        write_json(self.path, said)
