@@ -234,7 +234,7 @@ def test_the_gate_s_results_are_left_while_it_writes_them(lakes: Lakes) -> None:
     """It holds a lock of its own, not the lake's."""
     lake = lakes.new()
     with_two_files(lake)
-    with lock.hold_gate(lake.lake.place, "tidemill quality engagement", wait=0):
+    with lock.hold_apart(lake.lake.place, lock.GATE, "tidemill quality engagement", wait=0):
         assert run(lake, "optimize") == {
             ("optimize", "tidemill_quality"): "another write came first; left for the next time"
         }

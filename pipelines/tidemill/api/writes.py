@@ -11,6 +11,7 @@ from tidemill.api.moments import Moment, moment
 from tidemill.api.reads import Facts, of_view
 from tidemill.config.publishing import Publishing
 from tidemill.config.settings import iso
+from tidemill.lake import lock
 from tidemill.monitoring import last_error
 from tidemill.online import publish as publishing
 from tidemill.operations import maintenance
@@ -126,8 +127,9 @@ def recompute(
     if repair:
         lake = access.writer("recompute")
         AfterRefresh(lake, access.opening.clock).follow()
-    now = access.opening.clock.now()
-    return day_by_day.recompute(lake, names, day, now, found, on_day)
+    now, command = access.opening.clock.now(), f"tidemill recompute {definition.pipeline}"
+    with lock.hold_apart(lake.place, lock.RECOMPUTE, command, access.opening.wait):
+        return day_by_day.recompute(lake, names, day, now, found, on_day)
 
 
 def rebuild_beside(access: Access, on_batch: OnBatch) -> Facts:

@@ -22,7 +22,9 @@ from tidemill.config.settings import Place
 from tidemill.errors import LakeError, LockedError
 
 NAME = "_tidemill.lock"
-GATE = "_quality"  # in a lake's folder: the gate's lock, and its docs where no other place is named
+# Folders in a lake's, each with a lock of its own: of who writes beside the holder of the lake.
+GATE = "_quality"  # the gate, with its docs where no other place is named
+RECOMPUTE = "_recompute"
 _POLL = 0.1
 
 
@@ -54,13 +56,13 @@ def gate_folder(place: Place) -> Path | None:
 
 
 @contextlib.contextmanager
-def hold_gate(place: Place, command: str, wait: float) -> Iterator[None]:
-    """Hold the gate's results, which are written beside whoever holds the lake; a catalog needs no
-    lock. LockedError as of `hold`."""
-    own = gate_folder(place)
-    if own is None:
+def hold_apart(place: Place, folder: str, command: str, wait: float) -> Iterator[None]:
+    """Hold what is written beside whoever holds the lake: the gate's results, or recomputed days; a
+    catalog needs no lock. LockedError as of `hold`."""
+    if place.folder is None:
         yield
         return
+    own = place.folder / folder
     own.mkdir(exist_ok=True)
     with hold(own, command, wait) as held:
         held.name_holder()

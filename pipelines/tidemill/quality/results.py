@@ -41,7 +41,7 @@ def earlier(lake: Lake, check: str) -> list[float]:
 def store(lake: Lake, run: str, at: datetime, checks: Sequence[Check], wait: float) -> None:
     """Append what a run found, in one commit."""
     declared = lake.tables.quality
-    with lock.hold_gate(lake.place, f"tidemill quality {lake.pipeline.pipeline}", wait):
+    with lock.hold_apart(lake.place, lock.GATE, f"tidemill quality {lake.pipeline.pipeline}", wait):
         creation.ensure(lake, declared)
         schema: StructType = lake.spark.table(declared.name).schema
         rows = [_row(lake, run, at, check) for check in checks]

@@ -16,7 +16,9 @@ from command_line import Answer, call
 from lakes import at
 from runs import write_file
 from sales import Sale, record
+from tidemill.config.settings import Place
 from tidemill.features import Feature, count, max_, sum_
+from tidemill.lake import lock
 
 DAY = timedelta(days=1)
 FEATURES = (
@@ -172,6 +174,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     refused = tidemill(tmp_path, "recompute", "--day", "2026-11-20")
     assert refused.code == 2
     assert "2026-11-20 is not over for sales: the newest event is of" in refused.error["message"]
+    with lock.hold_apart(Place(tmp_path / "lake"), lock.RECOMPUTE, "another", wait=0):
+        refused = tidemill(tmp_path, "recompute", "--wait", "0s")
+    assert (refused.code, refused.error["kind"]) == (2, "locked")
     refused = tidemill(tmp_path, "recompute", "--only", "sale")
     assert refused.code == 2
     assert "no view or stream 'sale'; did you mean 'sales'" in refused.error["message"]

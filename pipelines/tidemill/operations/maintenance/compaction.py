@@ -15,7 +15,7 @@ from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance import log_retention
 from tidemill.operations.maintenance.partitions import files_of, text_of
-from tidemill.operations.maintenance.results_lock import beside_gate
+from tidemill.operations.maintenance.results_lock import beside_others
 from tidemill.operations.maintenance.step import Step, many
 
 FILES = 4  # a closed partition may have so many files
@@ -52,7 +52,7 @@ def _compact(lake: Lake, table: Table, crowded: Iterable[str]) -> str:
     (column,) = table.partitioned_by
     values = ", ".join(f"'{value}'" for value in crowded)
     order = f" ZORDER BY ({table.sorted_by})" if table.sorted_by else ""
-    with beside_gate(lake, table), _files_of_at_most(lake, _most_bytes(lake, table)):
+    with beside_others(lake, table), _files_of_at_most(lake, _most_bytes(lake, table)):
         return _optimized(lake, f"OPTIMIZE {table.name} WHERE {column} IN ({values}){order}")
 
 

@@ -1,4 +1,4 @@
-"""The lock of the table that the gate writes to beside maintenance."""
+"""The locks of tables that are written beside maintenance: by the gate, and by recompute."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from tidemill.lake.tables import Table
 
 
 @contextmanager
-def beside_gate(lake: Lake, table: Table) -> Iterator[None]:
-    """Hold the gate's results where the table is theirs: the gate writes them without the lake's
-    lock. LockedError where it does so now."""
-    if table != lake.tables.quality:
+def beside_others(lake: Lake, table: Table) -> Iterator[None]:
+    """Hold a table that is written without the lake's lock: the gate's results, recomputed days.
+    LockedError where that is done now."""
+    folder = lock.GATE if table == lake.tables.quality else lock.RECOMPUTE
+    if table != lake.tables.quality and table not in lake.tables.days:
         yield
         return
-    with lock.hold_gate(lake.place, f"tidemill maintain {lake.pipeline.pipeline}", wait=0):
+    command = f"tidemill maintain {lake.pipeline.pipeline}"
+    with lock.hold_apart(lake.place, folder, command, wait=0):
         yield

@@ -14,7 +14,7 @@ from tidemill.features.windows import duration
 from tidemill.lake.catalog import Lake
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance import log_retention
-from tidemill.operations.maintenance.results_lock import beside_gate
+from tidemill.operations.maintenance.results_lock import beside_others
 from tidemill.operations.maintenance.step import Step, span
 
 _SAFELY = timedelta(hours=1)  # added to what a stream still needs
@@ -49,6 +49,6 @@ def needed_age(lake: Lake, table: Table, query: Query) -> timedelta:
 
 def _remove_files(lake: Lake, table: Table, kept: timedelta) -> str:
     hours = math.ceil(kept.total_seconds() / 3600)
-    with beside_gate(lake, table):
+    with beside_others(lake, table):
         lake.spark.sql(f"VACUUM {table.name} RETAIN {hours} HOURS")
     return "done"
