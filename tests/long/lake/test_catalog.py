@@ -94,7 +94,8 @@ def test_nothing_but_the_local_session_goes_through_the_jvm() -> None:
     }
     local = {"lake/session/session.py", "lake/session/launch.py"}
     refused_there = {"monitoring/profile/stack_sampler.py"}  # `Profiles.of` does
-    not_there = {"pipeline/silver/frame_cache.py"}  # `checkpointed` looks first
+    # `checkpointed` and `_forget_logs` look first
+    not_there = {"pipeline/silver/frame_cache.py", "operations/swap/exchange.py"}
     assert found == local | refused_there | not_there, (
         "what Spark Connect and shared compute do not have"
     )

@@ -183,11 +183,12 @@ class DuckDBEngine:
         declared = tables.of(definition)
         whole = [n for n, view in declared.views.items() if self._is_as_declared(view.gold)]
         days: Mapping[str, date] = sql_views.newest_days(folder, definition)
-        recomputed = [table.name for table in declared.days if self._is_as_declared(table)]
+        known = {*folder.names()}
+        recomputed = [t.name for t in declared.days if t.name in known and self._is_as_declared(t)]
         return sql_views.statements(definition, days, whole, recomputed)
 
     def _is_as_declared(self, table: Table) -> bool:
-        """Return whether a table is there, with the columns that the views of it name."""
+        """Return whether a table, which is there, has the columns that the views of it name."""
         have = {*(self.columns(table.name) or {})}
         needed = {column.name for column in table.columns if not column.added}
         return needed <= have <= {*table.column_names}
