@@ -1,5 +1,5 @@
 # Every target sets the project up the first time; see scripts/setup.sh. ARGS passes more arguments.
-.PHONY: help setup demo test test-all test-rest test-long test-around test-connect test-zones test-full kafka lint bench api notebooks lock clean
+.PHONY: help setup demo test test-all test-rest test-long test-around test-connect test-executors test-zones test-full kafka lint bench api notebooks lock clean
 BIN := .venv/bin
 UV ?= uv
 PYTEST := pytest -n 2 --dist loadfile
@@ -34,6 +34,9 @@ test-rest: setup ## test-long and test-around at once, as CI runs them
 
 test-connect: setup ## the core, refresh and command line again, on Spark Connect
 	@SPARK_REMOTE='local[2]' $(BIN)/pytest -m "connect and not full" -W ignore::UserWarning $(ARGS)
+
+test-executors: setup ## the core, refresh and command line again, tasks in two processes of their own
+	@$(BIN)/pytest -m "connect and not full" --executors $(ARGS)
 
 test-zones: setup ## the core where clocks go back: the machine's clock in Berlin, then in St. John's
 	@for zone in Europe/Berlin America/St_Johns; do \

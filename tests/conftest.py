@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import brokers
 import command_line
+import executors
 import groups
 import hostile as hostility
 import on_connect
@@ -34,6 +35,7 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", help="one part of the tests, such as the second of six: 2/6")
+    parser.addoption("--executors", action="store_true", help="run tasks in processes of their own")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,6 +64,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
             **({} if is_long else quick_spark.FIRST_COMPILER),
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.extraClassPath": ":".join(map(str, ivy.class_path(kafka.JARS))),
+            **(executors.settings() if request.config.getoption("--executors") else {}),
         },
     )
     yield session
