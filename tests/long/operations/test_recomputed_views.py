@@ -68,9 +68,7 @@ def merged(folder: Path, engine: str) -> dict[tuple[str, str, str], dict[str, An
 
 def expected(known: list[Sale], end: datetime) -> dict[str, dict[str, Any]]:
     """By brute force, of each card with an event, at the end of a day."""
-    berlin = (end - timedelta(seconds=1)).replace(hour=23, minute=0, second=0)
-    if berlin >= end:
-        berlin -= DAY
+    berlin = end - timedelta(hours=1)  # midnight there
     found = {}
     for card in {sale.card for sale in known if sale.at < end}:
         mine = [sale for sale in known if sale.card == card and sale.at < end]
@@ -80,6 +78,7 @@ def expected(known: list[Sale], end: datetime) -> dict[str, dict[str, Any]]:
             "count_3h": len([s for s in mine if s.at >= end - timedelta(hours=3)]),
             "points_sum_1d": sum(s.points for s in day),
             "count_lifetime": len(mine),
+            "count_day_to_date": len([s for s in mine if s.at >= berlin]),
         }
     return found
 
@@ -104,7 +103,7 @@ def check(folder: Path, known: list[Sale], days: list[date], names: set[str]) ->
 
 @pytest.mark.stream
 def test_days_of_a_view_and_gold_corrected(spark: SparkSession, tmp_path: Path) -> None:
-    names = {"count_1d", "count_3h", "points_sum_1d", "count_lifetime"}
+    names = {"count_1d", "count_3h", "points_sum_1d", "count_lifetime", "count_day_to_date"}
     declared(tmp_path, *FEATURES)
     fed(tmp_path, "1.jsonl", FIRST)
     days = [date(2026, 11, 19)]
