@@ -5,21 +5,13 @@
 -- parameters: :as_of TIMESTAMP, as in features; :batch BIGINT, what the buckets are called by
 --             :sample BIGINT, how many of 10,000 parts of the keys are compared; without the clauses
 --             called sample it is all of them
-WITH batch_events AS (
-  SELECT *
-  FROM known_events
-  WHERE event_hour > :as_of - ${horizon_and_hour}
-    AND event_hour < :as_of
-),
-horizon AS (
+WITH horizon AS (
   SELECT *
   FROM (
-${buckets_statement}
+${event_horizon_statement}
   )
-  WHERE bucket_start >= :as_of - ${horizon}
-    AND bucket_start < :as_of
 -- clause: sample
-    AND ${in_sample}
+  WHERE ${in_sample}
 -- clause: gold
 ),
 gold AS (

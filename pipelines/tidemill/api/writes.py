@@ -108,10 +108,11 @@ def recompute(
     """Recompute days from the events, and compare gold; only a repair corrects it, and holds the
     lake."""
     definition = access.the_pipeline()
-    lake = access.reader(definition).within(access.session())
-    views = [view for view in definition.views if not names or view.name in names]
     if repair:
         lake = access.writer("recompute")
+    else:
+        lake = access.reader(definition).within(access.session())
+    views = [view for view in definition.views if not names or view.name in names]
 
     def remake(since: datetime) -> None:
         part_asked = Wanted(since=since)
@@ -125,7 +126,6 @@ def recompute(
         for view in views
     }
     if repair:
-        lake = access.writer("recompute")
         AfterRefresh(lake, access.opening.clock).follow()
     now, command = access.opening.clock.now(), f"tidemill recompute {definition.pipeline}"
     with lock.hold_apart(lake.place, lock.RECOMPUTE, command, access.opening.wait):

@@ -86,8 +86,7 @@ def _checks_of_sink(definition: PipelineDefinition) -> Iterator[Check]:
         found = "kafka: it answers" if definition.topics else "its secrets are set"
         yield Check("sink", True, found, EXPECTED)
     except TidemillError as error:
-        found = f"{error.where}: {error.message}" if error.where else error.message
-        yield Check("sink", False, found, EXPECTED, error.expected or "")
+        yield _failed("sink", error)
 
 
 def _checks_of_models(definition: PipelineDefinition) -> Iterator[Check]:
@@ -98,8 +97,7 @@ def _checks_of_models(definition: PipelineDefinition) -> Iterator[Check]:
         found = ", ".join(f"{uri}, version {version}" for uri, version in versions.items())
         yield Check("models", True, found, EXPECTED)
     except TidemillError as error:
-        found = f"{error.where}: {error.message}" if error.where else error.message
-        yield Check("models", False, found, EXPECTED, error.expected or "")
+        yield _failed("models", error)
 
 
 def _of_source(
@@ -115,8 +113,12 @@ def _of_source(
             found = f"{_probed(source, opening)}: may be read"
             yield Check(f"topics{whose}", True, found, EXPECTED)
     except TidemillError as error:
-        found = f"{error.where}: {error.message}" if error.where else error.message
-        yield Check(f"source{whose}", False, found, EXPECTED, error.expected or "")
+        yield _failed(f"source{whose}", error)
+
+
+def _failed(name: str, error: TidemillError) -> Check:
+    found = f"{error.where}: {error.message}" if error.where else error.message
+    return Check(name, False, found, EXPECTED, error.expected or "")
 
 
 def _jars(kind: str, missing: list[str]) -> Check:

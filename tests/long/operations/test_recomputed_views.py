@@ -19,6 +19,7 @@ from sales import Sale, record
 from tidemill.config.settings import Place
 from tidemill.features import Feature, count, max_, sum_
 from tidemill.lake import lock
+from tidemill.lake.catalog import register
 
 DAY = timedelta(days=1)
 FEATURES = (
@@ -130,6 +131,7 @@ def test_days_of_a_view_and_gold_corrected(spark: SparkSession, tmp_path: Path) 
     assert recomputed(tmp_path) == []
 
     # gold that another has changed is told, and corrected when that is asked for
+    register(spark, Place(tmp_path / "lake"))  # commands may have used another session
     spark.sql("UPDATE sales_features SET count_1d = count_1d + 1 WHERE card = 'c1'")
     (told,) = recomputed(tmp_path, "--day", "2026-11-20", code=1)
     assert told["causes"] == {"gold": 1}

@@ -164,7 +164,8 @@ def _lists(view: FeatureView, by_hours: bool, strictly: bool) -> dict[str, str]:
         ),
     }
     over_hours = [("horizon", "horizon_by_hours")] if by_hours else []
-    whole = [(name, name) for name in ("features", "moved", "diff", "buckets", "compared")]
+    inner = ("features", "moved", "diff", "buckets", "event_horizon", "compared")
+    whole = [(name, name) for name in inner]
     for part, name in (("horizon", "horizon"), *over_hours, *whole):  # a later one holds earlier
         lists[f"{part}_statement"] = _inner(Template(_text(name)).substitute(lists))
     return lists

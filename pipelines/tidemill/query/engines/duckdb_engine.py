@@ -6,7 +6,7 @@ Each statement sees every table as it stands when it is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -173,17 +173,16 @@ class DuckDBEngine:
             texts: dict[str, Callable[[], str]] = {}
             for definition in self.definitions:
                 if all(table.name in known for table in tables.of(definition).required):
-                    texts |= self._of(folder, definition)
+                    texts |= self._of(folder, known, definition)
             self._texts = texts
         return self._texts
 
     def _of(
-        self, folder: Folder, definition: PipelineDefinition
+        self, folder: Folder, known: Collection[str], definition: PipelineDefinition
     ) -> Mapping[str, Callable[[], str]]:
         declared = tables.of(definition)
         whole = [n for n, view in declared.views.items() if self._is_as_declared(view.gold)]
         days: Mapping[str, date] = sql_views.newest_days(folder, definition)
-        known = {*folder.names()}
         recomputed = [t.name for t in declared.days if t.name in known and self._is_as_declared(t)]
         return sql_views.statements(definition, days, whole, recomputed)
 

@@ -51,6 +51,7 @@ def with_score(
         for name in inputs
     ]
     given = F.struct(*columns, F.coalesce(wanted, F.lit(False)).alias(_ASKED))
+    # PySpark's types know no function of a struct's DataFrame
     found = pandas_udf(score, "double")(given)  # type: ignore[call-overload]
     return rows.withColumn(SCORE, F.nanvl(found, F.lit(None).cast("double")))
 
