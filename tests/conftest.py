@@ -24,7 +24,7 @@ from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Place
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session import ivy
-from tidemill.lake.session.session import INTERPRETED, local_session
+from tidemill.lake.session.session import SMALL_DATA, local_session
 from tidemill.sources import kafka
 
 # Before the JVM starts, from which Python workers have it: a registry of MLflow in a folder, which
@@ -58,11 +58,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     is_long = len(request.session.items) > quick_spark.LONG_RUN
     session = local_session(
         driver_memory="3g",
-        shuffle_partitions=1,
         extra={
-            **INTERPRETED,
+            **SMALL_DATA,
             **({} if is_long else quick_spark.FIRST_COMPILER),
-            "spark.databricks.delta.snapshotPartitions": "1",
             "spark.driver.extraClassPath": ":".join(map(str, ivy.class_path(kafka.JARS))),
             **(executors.settings() if request.config.getoption("--executors") else {}),
         },

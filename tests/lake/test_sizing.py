@@ -25,6 +25,23 @@ def test_a_session_follows_the_machine(cores: int, gigabytes: int, expected: Siz
 
 
 @pytest.mark.parametrize(
+    ("memory", "heap"),
+    [
+        ("2g", "-Xms1024m"),
+        ("3072m", "-Xms1536m"),
+        ("4096", "-Xms2048m"),
+        ("1GB", "-Xms512m"),
+        ("1t", "-Xms524288m"),
+        ("512m", ""),
+        ("400000k", ""),
+        ("", ""),
+    ],
+)
+def test_a_heap_begins_with_half_of_the_memory(memory: str, heap: str) -> None:
+    assert sizing.initial_heap(memory) == heap
+
+
+@pytest.mark.parametrize(
     ("said", "smaller"), [("max\n", False), ("1073741824\n", True), (None, False)]
 )
 def test_a_containers_limit_counts(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from tidemill.lake.session.session import INTERPRETED
+from tidemill.lake.session.session import SMALL_DATA
 
 # Java's first compiler alone: what the second one makes comes late in a short life, and until then
 # costs a core. Alone, the first one has 48 MB for what it makes, and Spark fills them.
@@ -15,11 +15,9 @@ FIRST_COMPILER = {
 LONG_RUN = 2000  # tests, after which the second compiler has paid
 SETTINGS = {
     **FIRST_COMPILER,
-    **INTERPRETED,
+    **SMALL_DATA,
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
 }
 
 

@@ -25,7 +25,7 @@ from tidemill.lake import catalog as lakes
 from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
-from tidemill.lake.session.session import INTERPRETED
+from tidemill.lake.session.session import SMALL_DATA
 from tidemill.online import publish as publishing
 from tidemill.online.store_address import FILE_NAME
 from tidemill.pipeline import publication
@@ -43,9 +43,9 @@ MIX = Mix(profiles=300, titles=20)
 
 
 def opening_of(root: Path, memory: str | None, verbose: bool) -> Opening:
-    """Return how to open the demo's lake, whose session interprets: its data are small."""
+    """Return how to open the demo's lake, for data that are small."""
     place, clock = Place.resolve(root), Clock.from_environment()
-    return Opening(place, clock, 0.0, memory, verbose, INTERPRETED)
+    return Opening(place, clock, 0.0, memory, verbose, SMALL_DATA)
 
 
 def demonstrate(

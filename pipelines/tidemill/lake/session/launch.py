@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemill.errors import DiskFullError, SetupError, TidemillError
-from tidemill.lake.session import class_archive, jars, local_machine
+from tidemill.lake.session import class_archive, jars, local_machine, sizing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,11 +86,14 @@ def _with_jars(
         named = [name for name in conf.get("spark.jars", "").split(",") if name]
         return {"spark.jars.packages": "", "spark.jars": ",".join([*named, *map(str, known)])}
     flags, ours = conf.get(_FLAGS, ""), jars.beyond_spark(known)
+    # A heap that begins small collects hundreds of times more before it has grown. It is not one
+    # of the flags that an archive is made for.
+    heap = sizing.initial_heap(conf.get("spark.driver.memory", "")) if flags else ""
     return {
         **_LOCAL_FILES,
         "spark.jars.packages": "",
         _CLASS_PATH: ":".join(map(str, ours)),
-        _FLAGS: f"{flags} {class_archive.options(ours, flags)}".strip(),
+        _FLAGS: " ".join(filter(None, (flags, heap, class_archive.options(ours, flags)))),
     }
 
 

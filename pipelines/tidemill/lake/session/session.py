@@ -61,11 +61,15 @@ CONF = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Each statement's plan is written out for the browser's page of it; `formatted` walks it twice.
+    "spark.sql.ui.explainMode": "simple",
 }
 # A small machine spends more on compiling Java than on running it: compile what is hot for long.
+# Classes take 200 MB before the first batch ends; from 21 MB on Java would collect all for them.
 JVM = (
-    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=400000"
+    "-XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=30000 "
+    "-XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=75000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
 )
 SMALL_MACHINE = 4  # cores
 # By which Delta and streams commit; `launch.write_plain_files` is the rest of it.
@@ -76,6 +80,12 @@ PLAIN_FILES = {
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+# And where a whole lake is small each task costs more than what it reads.
+SMALL_DATA = {
+    **INTERPRETED,
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
 }
 # Of data that is small a broadcast, which is a job of its own, costs more than a shuffle.
 WITHOUT_BROADCASTS = {"spark.sql.autoBroadcastJoinThreshold": "-1"}

@@ -2,12 +2,14 @@
 
 They follow the machine, or the container, as far as small batches gain from it: as many tasks as
 cores, up to MOST_TASKS, and as many partitions, so that each stage is one round of tasks and a
-MERGE writes a file per core; a gigabyte for each task, from 2 up to a quarter of the memory.
+MERGE writes a file per core; a gigabyte for each task, from 2 up to a quarter of the memory, half
+of it from the start.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,7 @@ GB = 1024**3
 MOST_TASKS = 8
 LEAST_PARTITIONS = 2
 LEAST_MEMORY = 2  # GB
+_MEGABYTES = {"": 1, "m": 1, "g": 1024, "t": 1024**2}
 _LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -37,6 +40,14 @@ def sizing(cores: int, memory: int) -> Sizing:
     tasks = min(cores, MOST_TASKS)
     gigabytes = max(LEAST_MEMORY, min(tasks, memory // GB // 4))
     return Sizing(tasks, max(LEAST_PARTITIONS, tasks), f"{gigabytes}g")
+
+
+def initial_heap(driver_memory: str) -> str:
+    """Return the JVM's option for the heap to begin with, half of the driver's memory, which is as
+    Spark reads it: MiB without a unit. Empty below 1g, and for what is not a size."""
+    said = re.fullmatch(r"(\d+)([mgt]?)b?", driver_memory.strip().lower())
+    megabytes = int(said[1]) * _MEGABYTES[said[2]] if said else 0
+    return f"-Xms{megabytes // 2}m" if megabytes >= _MEGABYTES["g"] else ""
 
 
 def here() -> Sizing:

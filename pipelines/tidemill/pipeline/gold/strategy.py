@@ -8,7 +8,7 @@
 
 Each strategy gives the same rows. The incremental one starts from what gold's ledger says, so it is
 taken only where that can be trusted; what the ledger's rules say of recompute stays as it is. And
-it is taken only where it reads no more: after a jump of as_of the rows of both are counted, by
+it is taken only where it reads no more: after a long jump of as_of the rows of both are counted, by
 the hours that they stand in.
 
 An incremental refresh of a small gold is `small`: what computes its changes is interpreted. To
@@ -127,12 +127,15 @@ def _reads_more(
 ) -> str | None:
     """Return why an incremental refresh would read more than a recompute; None where it does not.
 
-    Where as_of moves by an hour at most the rows in question are those of a few hours, which nobody
-    counts: the lengths of time are compared.
+    Nobody counts where as_of moves by an hour at most, nor where what entered and left the windows
+    is at most half of the horizon's time: the lengths of time are compared.
     """
     moved = abs(as_of - before)
+    edges = moved * (len(view.windows) + 1)
+    if edges * 2 <= view.horizon:
+        return None
     if moved <= HOUR:
-        longer = moved * (len(view.windows) + 1) >= view.horizon
+        longer = edges >= view.horizon
         return f"as_of moves by {moved}, which is not less to read" if longer else None
     low, high = min(as_of, before), max(as_of, before)
     args = {"as_of": as_of, "batch_before": batch_before, "low": low, "high": high}
