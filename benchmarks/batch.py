@@ -106,22 +106,25 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
     return seconds, cpu_seconds(tree()) - before
 
 
-def small_batches(spark: SparkSession, folder: Path, history: int, repeats: int) -> list[float]:
-    """Return the seconds of small batches, warm, on a lake with so many events in its last day."""
-    lake = open_for_writing(spark, Place(folder), load("engagement"), asked=False)
-    if history:
-        with_history(lake, history)
-    seconds = []
+def small_batches(
+    spark: SparkSession, folder: Path, history: int, repeats: int
+) -> tuple[list[Cost], list[Cost]]:
+    """Return the cost of small batches, warm, on an empty lake and on one with so many events in
+    its last day, each batch on both in turns: what a batch costs changes with a process's age."""
+    place, definition = Place(folder / "empty"), load("engagement")
+    empty = open_for_writing(spark, place, definition, asked=False)
+    full = open_for_writing(spark, Place(folder / "full"), definition, asked=False)
+    with_history(full, history)
+    costs: tuple[list[Cost], list[Cost]] = ([], [])
     for batch in range(1, repeats + 3):
-        path = str(folder.with_name(f"{folder.name}-{batch}"))
+        path = str(folder / f"records-{batch}")
         records(spark, batch, SMALL, 1000).coalesce(1).write.format("delta").save(path)
         frame = spark.read.format("delta").load(path)
-        results: list[Cleaned] = []
-        spent = took(lambda: results.append(clean(frame, batch, lake=lake)))  # noqa: B023
-        expect(results[0], SMALL)
-        if batch > 2:
-            seconds.append(spent)
-    return seconds
+        for lake, each in zip((empty, full), costs, strict=True):
+            results: list[Cleaned] = []
+            each.append(cost(lambda: results.append(clean(frame, batch, lake=lake))))  # noqa: B023
+            expect(results[0], SMALL)
+    return costs[0][2:], costs[1][2:]
 
 
 def expect(result: Cleaned, count: int) -> None:
@@ -174,10 +177,8 @@ def main() -> None:
     spark = local_session(driver_memory="4g")
     with temporary("batch") as folder:
         cleaned, plain = large(spark, folder / "large", asked.large, asked.repeats)
-        empty = small_batches(spark, folder / "empty", 0, asked.repeats)
-        say(f"empty lake: {spread(empty, '{:.2f} s')}")
-        full = small_batches(spark, folder / "full", asked.history, asked.repeats)
-        say(f"{asked.history:,} events: {spread(full, '{:.2f} s')}")
+        empty, full = small_batches(spark, folder / "small", asked.history, asked.repeats)
+        say(f"empty lake: {told(empty)}; {asked.history:,} events: {told(full)}")
     text = table(asked, empty, full, cleaned, plain)
     if asked.write:
         write(text, "batch")
@@ -187,40 +188,42 @@ def main() -> None:
 
 def told(costs: Sequence[Cost]) -> str:
     wall, cpu = zip(*costs, strict=True)
-    return f"{spread(wall, '{:.1f} s')}, CPU {spread(cpu, '{:.1f} s')}"
+    return f"{spread(wall, '{:.2f} s')}, CPU {spread(cpu, '{:.2f} s')}"
 
 
-def ratios(cleaned: Sequence[Cost], plain: Sequence[Cost]) -> str:
-    each = zip(zip(*cleaned, strict=True), zip(*plain, strict=True), strict=True)
-    wall, cpu = (statistics.median(ours) / statistics.median(bare_) for ours, bare_ in each)
-    return f"{wall:.2f}x, CPU {cpu:.2f}x, the bare parse and write: {told(plain)}"
+def ratios(costs: Sequence[Cost], others: Sequence[Cost], what: str) -> str:
+    each = zip(zip(*costs, strict=True), zip(*others, strict=True), strict=True)
+    wall, cpu = (statistics.median(ours) / statistics.median(theirs) for ours, theirs in each)
+    return f"{wall:.2f}x, CPU {cpu:.2f}x, {what}"
 
 
 def table(
     asked: argparse.Namespace,
-    empty: list[float],
-    full: list[float],
+    empty: list[Cost],
+    full: list[Cost],
     cleaned: list[Cost],
     plain: list[Cost],
 ) -> str:
     """Return what was measured, as Markdown."""
-    slower = statistics.median(full) / statistics.median(empty)
+    bare_of_large, bare_of_first = (
+        f"the bare parse and write: {told(each)}" for each in (plain[1:], plain[:1])
+    )
     return "\n".join(
         [
-            f"Medians of {asked.repeats}, warm, in one process; a large batch and its bare work in "
-            "turns, each on a new lake.",
+            f"Medians of {asked.repeats}, warm, in one process; small batches on both lakes in "
+            "turns; a large batch and its bare work in turns, each on a new lake.",
             "",
             machine("4g"),
             "",
             "| clean of | took | to |",
             "|---|---:|---:|",
-            f"| {SMALL:,} records, 5 % late, an empty lake | {spread(empty, '{:.2f} s')} | |",
+            f"| {SMALL:,} records, 5 % late, an empty lake | {told(empty)} | |",
             f"| the same beside {asked.history:,} events of that day | "
-            f"{spread(full, '{:.2f} s')} | {slower:.2f}x the empty lake |",
+            f"{told(full)} | {ratios(full, empty, 'the empty lake')} |",
             f"| {asked.large:,} records in one batch | {told(cleaned[1:])} | "
-            f"{ratios(cleaned[1:], plain[1:])} |",
+            f"{ratios(cleaned[1:], plain[1:], bare_of_large)} |",
             f"| the first such batch of a process | {told(cleaned[:1])} | "
-            f"{ratios(cleaned[:1], plain[:1])} |",
+            f"{ratios(cleaned[:1], plain[:1], bare_of_first)} |",
             "",
         ]
     )

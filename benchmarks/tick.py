@@ -63,9 +63,9 @@ BUCKETS, GOLD = "engagement_buckets", "engagement_features"
 class Size:
     """How much there is: events of the load, keys, events a tick.
 
-    The load spans `minutes` and comes in `load_batches`. Of a tick's events the share `late` is up
-    to three hours late. The first keys have most events, unless they are `even`; the share `hot` of
-    all events has the first key.
+    The load spans `minutes` and comes in `load_batches`. Of a tick's events the share `late` is
+    late by up to `late_by` minutes. The first keys have most events, unless they are `even`; the
+    share `hot` of all events has the first key.
     """
 
     events: int
@@ -73,6 +73,7 @@ class Size:
     events_per_tick: int
     minutes: int = MINUTES
     late: float = LATE
+    late_by: int = 180
     load_batches: int = 1
     even: bool = False
     hot: float = 0.0
@@ -141,7 +142,7 @@ def write_events(folder: Path, size: Size, ticks: int) -> None:
         events, minutes = size.events // size.load_batches, size.minutes / size.load_batches
         _write_batch(folder, size, batch, events, f"{batch * minutes} + u2 * {minutes}")
     for tick in range(ticks):
-        minute = f"{size.minutes + tick} - (u3 < {size.late})::INT * u2 * 180"
+        minute = f"{size.minutes + tick} - (u3 < {size.late})::INT * u2 * {size.late_by}"
         _write_batch(folder, size, size.load_batches + tick, size.events_per_tick, minute)
 
 
@@ -366,6 +367,7 @@ def bare(
     rows, changed, new = (f"{folder}/{name}/{batch}" for name in ("rows", "changed", "new"))
     spark.table(BUCKETS).where(F.col("batch") == batch).write.parquet(rows)
     reader = spark.read.option("readChangeFeed", "true").option("startingVersion", commit.version)
+    reader = reader.option("endingVersion", commit.version)
     for path, kind in ((new, "insert"), (changed, "update_postimage")):
         after = reader.table(GOLD).where(F.col("_change_type") == kind)
         after.select(*spark.table(GOLD).columns).write.parquet(path)
