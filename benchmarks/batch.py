@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from measuring import cpu_seconds, machine, say, spread, temporary, tree, write
+from measuring import cpu_seconds, machine, say, spread, temporary, took, tree, write
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -91,12 +90,6 @@ def with_history(lake: Lake, events: int) -> None:
         F.timestamp_seconds(F.floor(F.unix_seconds(at) / 3600) * 3600).alias("event_hour"),
     )
     rows.write.format("delta").mode("append").saveAsTable(lake.tables.events.name)
-
-
-def took(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:

@@ -14,12 +14,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
-from measuring import machine, say, spread, temporary, write
+from measuring import machine, say, spread, temporary, took, write
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -94,12 +92,6 @@ def merge(source: DataFrame, name: str) -> None:
     """MERGE rows into a bare table."""
     source.createOrReplaceTempView(f"{name}_source")
     source.sparkSession.sql(MERGE.format(name=name, source=f"{name}_source")).collect()
-
-
-def took(work: Callable[[], object]) -> float:
-    started = time.monotonic()
-    work()
-    return time.monotonic() - started
 
 
 def with_history(history: str) -> PipelineDefinition:

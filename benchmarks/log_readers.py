@@ -17,14 +17,13 @@ import json
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from measuring import machine, say, spread, temporary, wish, write
+from measuring import machine, say, spread, temporary, took, wish, write
 
 from tidemill.lake.commits import ledger
 
@@ -58,12 +57,6 @@ def make(table: Path, commits: int) -> None:
         name.write_text(json.dumps({"commitInfo": info}) + "\n")
         if number == commits - EACH:
             DeltaTable(str(table)).create_checkpoint()
-
-
-def timed(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 def start(code: str) -> None:
@@ -137,7 +130,7 @@ def main() -> None:
             seconds: dict[str, list[float]] = {name: [] for name in both}
             for _ in range(asked.repeats + 1):
                 for name, call in both.items():
-                    seconds[name].append(timed(call))
+                    seconds[name].append(took(call))
             own, theirs = ([1000 * s for s in seconds[name][1:]] for name in both)
             ratio = statistics.median(theirs) / statistics.median(own)
             lines.append(

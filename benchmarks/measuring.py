@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -75,6 +76,13 @@ def tree() -> list[psutil.Process]:
     """Return this process and all its children: the JVM, and Spark's Python workers."""
     own = psutil.Process()
     return [own, *own.children(recursive=True)]
+
+
+def took(work: Callable[[], object]) -> float:
+    """Return the seconds that work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def cpu_seconds(processes: Sequence[psutil.Process]) -> float:

@@ -19,14 +19,14 @@ import argparse
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
 import tick
-from measuring import cpu_seconds, machine, say, spread, temporary, tree, write
+from backlog import QUERIES, TEXTS
+from measuring import cpu_seconds, machine, say, spread, temporary, took, tree, write
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -46,8 +46,6 @@ SIZES = {
     "L": replace(tick.SIZES["huge"], late=0.05, late_by=DAY, load_batches=50, new=0.1),
 }
 MODE = "incremental"
-STEPS = ("land", "clean", "feature")
-TEXTS = "event_id STRING, profile_id STRING, gti STRING, event_type STRING"
 SCHEMA = f"{TEXTS}, event_timestamp TIMESTAMP"
 FIELDS = ["profile_id", "gti", "event_type", "event_timestamp"]
 
@@ -57,7 +55,7 @@ class Batch:
     """A batch's seconds of CPU, its seconds by query, and those of the bare writes."""
 
     cpu: float
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float]
     bare: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -103,7 +101,7 @@ def let_come(folder: Path, batch: int) -> None:
 
 def opened(folder: Path, size: tick.Size) -> Pipeline:
     """Return the shipped pipeline over the files, looking each second."""
-    words = {"triggers": dict.fromkeys(STEPS, "1s")}
+    words = {"triggers": dict.fromkeys(QUERIES, "1s")}
     lake = tick.open_lake(folder, MODE, memory=size.memory, words=words)
     return Pipeline(lake, Files(folder / "input"), Clock(), "event")
 
@@ -173,9 +171,9 @@ class Feeder(Observer):
             told = [each for each in query.recentProgress if each["numInputRows"]]
             if len(told) != len(self.batches) + 1:
                 return None
-            name = next(step for step in STEPS if (query.name or "").endswith(step))
+            name = next(step for step in QUERIES if (query.name or "").endswith(step))
             found[name] = told[-1]["durationMs"]["triggerExecution"] / 1000
-        return found if len(found) == len(STEPS) else None
+        return found if len(found) == len(QUERIES) else None
 
 
 # -- the bare writes -----------------------------------------------------------------------------
@@ -195,12 +193,6 @@ def run_bare(folder: Path, lake: Lake, first: int, batches: Sequence[Batch]) -> 
         append, merged, split = tick.bare(spark, folder, int(commit.ledger["batch"]), commit)
         batch.bare["feature"] = append + min(merged, split)
         say(f"bare {number + 1}: {batch.floor:.2f} s")
-
-
-def took(work: Callable[[], object]) -> float:
-    started = time.monotonic()
-    work()
-    return time.monotonic() - started
 
 
 def append_lines(spark: SparkSession, path: str, folder: Path) -> None:
@@ -226,7 +218,7 @@ def report(name: str, size: tick.Size, batches: Sequence[Batch], warm: int) -> s
         f"| {step} | {spread([b.seconds[step] for b in counted], '{:.2f} s')} "
         f"| {spread([b.bare[step] for b in counted], '{:.2f} s')} "
         f"| {statistics.median(b.seconds[step] / b.bare[step] for b in counted):.2f}x |"
-        for step in STEPS
+        for step in QUERIES
     ]
     ratio = statistics.median(b.whole / b.floor for b in counted)
     return "\n".join(
