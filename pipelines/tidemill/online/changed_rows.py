@@ -8,15 +8,22 @@ Both have the keys, the features and `deleted`; one row per key.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import change_feed
 from tidemill.lake.relations import Relation
 
+if TYPE_CHECKING:
+    import pyarrow
+
+log = logging.getLogger(__name__)
 DELETED = "deleted"
 
 
@@ -38,6 +45,26 @@ def feed(lake: Lake, view: FeatureView, since: int, until: int) -> DataFrame:
     )
     of_keys = changes.groupBy(*view.keys).agg(newest.alias("newest"))
     return of_keys.select(*view.keys, "newest.*")
+
+
+def feed_of_refresh(lake: Lake, view: FeatureView, version: int) -> pyarrow.Table | None:
+    """Return what `feed` does of one version alone, in a folder and without Spark, which takes
+    longer to plan than to read some thousand rows; None where Spark has to read it."""
+    import pyarrow
+
+    names = [*view.keys, *_features(view)]
+    if (folder := lake.place.folder) is None:
+        return None
+    try:
+        table = folder / lake.tables.of(view).gold.name
+        changes = change_feed.of_folder(
+            table, version, version, [*names, "_change_type"], "_change_type <> 'update_preimage'"
+        )
+    except Exception as error:  # deltalake has many
+        log.info("Spark reads the changes of %s: %s", view.name, error)
+        return None
+    deleted = [kind == "delete" for kind in changes["_change_type"].to_pylist()]
+    return changes.select(names).append_column(DELETED, pyarrow.array(deleted, pyarrow.bool_()))
 
 
 def snapshot(lake: Lake, view: FeatureView, until: int, *, living: bool = False) -> DataFrame:

@@ -19,7 +19,7 @@ import re
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -30,12 +30,15 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import failpoints, ledger
 from tidemill.lake.commits.ledger import Commit
-from tidemill.online import changed_rows
+from tidemill.online import changed_rows, row_writer
 from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.row_writer import RowWriter
 from tidemill.online.store import OnlineStore
 from tidemill.online.store_address import StoreAddress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -197,8 +200,13 @@ class _Work:
         return age >= timedelta(seconds=seen.ttl_seconds) / RENEWALS
 
     def _fed(self, seen: PublishedView, state: PublishedView, started: float) -> Published | None:
-        rows = changed_rows.feed(self.lake, self.view, seen.gold_version, state.gold_version)
-        keys = self._write(rows, state, self._changed(seen, state))
+        expected, until = self._changed(seen, state), state.gold_version
+        rows: DataFrame | pa.Table | None = None
+        if until == seen.gold_version + 1 and expected <= row_writer.HERE:
+            rows = changed_rows.feed_of_refresh(self.lake, self.view, until)
+        if rows is None:
+            rows = changed_rows.feed(self.lake, self.view, seen.gold_version, until)
+        keys = self._write(rows, state, expected)
         if not self.store.advance(state, seen):
             return None
         return self._done("feed", None, state, keys, 0, started)
@@ -235,9 +243,13 @@ class _Work:
             return None
         return self._done("snapshot", reason, state, keys, self.store.sweep(state), started)
 
-    def _write(self, rows: DataFrame, state: PublishedView, expected: int) -> int:
+    def _write(self, rows: DataFrame | pa.Table, state: PublishedView, expected: int) -> int:
         failpoints.reach("publish.begun")
-        keys = RowWriter(self.address, state, self.deadline).write(rows, expected)
+        writer = RowWriter(self.address, state, self.deadline)
+        if isinstance(rows, DataFrame):
+            keys = writer.write(rows, expected)
+        else:
+            keys = writer.write_here(rows)
         failpoints.reach("publish.rows_written")
         return keys
 

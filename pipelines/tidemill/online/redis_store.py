@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tidemill.errors import SetupError, StoreError, UsageError
@@ -32,9 +32,10 @@ except ImportError as error:  # pragma: no cover
         "the package redis is missing", where="store", expected="pip install 'tidemill[redis]'"
     ) from error
 
+_Item = TypeVar("_Item")
 STATES = "tidemill:view:"
 PIPELINED = 1_000  # rows of one round trip
-OF_A_CALL = 100  # rows that one call of the script writes
+OF_A_CALL = 100  # rows that one call of a script writes, or looks at
 RETRIES = 3
 SCANNED = 1_000
 # A row's head is an epoch of 4 bytes and a version of 8; Lua's numbers hold 53 bits of each.
@@ -62,9 +63,14 @@ redis.call('SET', KEYS[1], ARGV[1])
 return 1
 """
 _SWEEP = """
-local standing = redis.call('GETRANGE', KEYS[1], 0, 3)
-if #standing == 4 and struct.unpack('>I4', standing) >= tonumber(ARGV[1]) then return 0 end
-return redis.call('DEL', KEYS[1])
+local swept = 0
+for place, key in ipairs(KEYS) do
+  local standing = redis.call('GETRANGE', key, 0, 3)
+  if #standing < 4 or struct.unpack('>I4', standing) < tonumber(ARGV[place]) then
+    swept = swept + redis.call('DEL', key)
+  end
+end
+return swept
 """
 
 
@@ -134,17 +140,15 @@ class RedisStore:
         during which the server answers nobody else; of a cluster one, as keys of a call must lie on
         one node."""
         prefix, ttl, written = _prefix(view), view.ttl_seconds, 0
-        at_once = 1 if self._is_cluster else OF_A_CALL
         with self._named():
             for start in range(0, len(entries), PIPELINED):
                 part = entries[start : start + PIPELINED]
-                calls = [part[n : n + at_once] for n in range(0, len(part), at_once)]
                 rows = [
                     (
                         [f"{prefix}{{{entry.key}}}" for entry in call],
                         [ttl, *(entry.packed for entry in call)],
                     )
-                    for call in calls
+                    for call in self._calls(part)
                 ]
                 written += sum(self._scripted(_NEWER, rows))
         return written
@@ -181,8 +185,16 @@ class RedisStore:
 
     def _swept(self, names: Sequence[bytes], living: bytes, epoch: int) -> int:
         never = 2**32 - 1  # above each epoch: what is of another layout goes
-        rows = [([name], [epoch if name.startswith(living) else never]) for name in names]
+        rows = [
+            (call, [epoch if name.startswith(living) else never for name in call])
+            for call in self._calls(names)
+        ]
         return sum(self._scripted(_SWEEP, rows)) if rows else 0
+
+    def _calls(self, each: Sequence[_Item]) -> list[Sequence[_Item]]:
+        """Return what each call of a script is given; of a cluster one, as above."""
+        at_once = 1 if self._is_cluster else OF_A_CALL
+        return [each[start : start + at_once] for start in range(0, len(each), at_once)]
 
     def _scripted(self, script: str, calls: Sequence[tuple[Any, Any]]) -> list[int]:
         """Return what a script says to each call, its keys and arguments, in one round trip.

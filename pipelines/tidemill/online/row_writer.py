@@ -49,11 +49,7 @@ class RowWriter:
         StoreError where it does not answer; the rows that it has by then do no harm.
         """
         if expected <= HERE:
-            store = open_store(self.address, writes=True)
-            try:
-                return sum(self._written(store, rows.toArrow().to_batches()))
-            finally:
-                store.close()
+            return self.write_here(rows.toArrow())
         counts = rows.mapInArrow(_task(self), _COUNTS)
         try:
             return int(counts.agg({"written": "sum"}).collect()[0][0] or 0)
@@ -61,6 +57,14 @@ class RowWriter:
             if known := store_error(error):
                 raise known from error
             raise
+
+    def write_here(self, rows: pa.Table) -> int:
+        """Write the rows in this process; return how many the store took."""
+        store = open_store(self.address, writes=True)
+        try:
+            return sum(self._written(store, rows.to_batches()))
+        finally:
+            store.close()
 
     def _written(self, store: OnlineStore, batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         for batch in batches:

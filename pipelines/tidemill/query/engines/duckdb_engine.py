@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake import tables
+from tidemill.lake.commits import change_feed
 from tidemill.lake.discovery import Folder
 from tidemill.lake.relations import Record, Relation
 from tidemill.lake.schema import sql_views
@@ -21,7 +22,7 @@ from tidemill.lake.tables import Table
 from tidemill.query.engines.arrow_values import records_of, rows_of
 from tidemill.query.engines.clauses import Columns
 from tidemill.query.engines.expression_rules.rule import refuse
-from tidemill.query.engines.folder_tables import connected, feed
+from tidemill.query.engines.folder_tables import connected
 from tidemill.query.engines.translation import Translation, translate
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ MACROS = (
     """tidemill_percentile(sorted, percentage) AS CASE
       WHEN len(sorted) > 0 THEN tidemill_between(sorted, percentage * (len(sorted) - 1)) END""",
 )
-# What a table's protocol may ask of who reads it; others hide rows, or name columns otherwise.
-_READABLE = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 # Of a change data feed, behind the table's; `deltalake` has another _commit_timestamp than Spark.
 OF_FEED = {"_change_type": "string", "_commit_version": "bigint"}
 _NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
@@ -127,8 +126,7 @@ class DuckDBEngine:
 
         if (name, version) not in self._opened:
             table = DeltaTable(str(self.root / name), version=version)
-            beyond = {*(table.protocol().reader_features or [])} - _READABLE
-            if beyond:
+            if beyond := change_feed.beyond_files(table):
                 raise refuse(f"{name}, which needs {', '.join(sorted(beyond))}")
             self._opened[name, version] = table
         return self._opened[name, version]
@@ -159,7 +157,7 @@ class DuckDBEngine:
 
         table = self._table(relation.table, relation.version)
         if relation.changes is not None:
-            return feed(table, *relation.changes)
+            return change_feed.feed(table, *relation.changes)
         rows = table.to_pyarrow_dataset()
         if relation.before_batch is not None:
             rows = rows.filter(compute.field("batch") < relation.before_batch)

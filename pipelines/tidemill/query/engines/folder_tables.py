@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import SparkSession
 
 from tidemill.config.settings import Place
-from tidemill.errors import LakeError
+from tidemill.lake.commits.change_feed import feed
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow
-    from deltalake import DeltaTable
 
 
 class Lake(Protocol):
@@ -55,26 +53,6 @@ def changes(lake: Lake, name: str, version: int) -> Any:
     if lake.place.folder is None:
         return lake.spark.sql(f"SELECT * FROM table_changes('{name}', {version})").toArrow()
     return feed(_delta(lake.place.folder / name), version)
-
-
-def feed(table: DeltaTable, first: int, last: int | None = None) -> pyarrow.Table:
-    """Return a table's change data feed from a version to another, both included, or to the newest.
-
-    LakeError for a folder whose name deltalake takes no feed of: one with `[` or `<` in it ends in
-    a panic there (1.6), which is no Exception.
-    """
-    import pyarrow
-
-    try:
-        return pyarrow.table(table.load_cdf(starting_version=first, ending_version=last))
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise LakeError(
-            "deltalake cannot read the change data feed of a folder of this name",
-            where=table.table_uri,
-            expected="a name of letters, digits, - and _; or `--engine spark`",
-        ) from error
 
 
 def _table(lake: Lake, name: str) -> Any:
