@@ -28,6 +28,7 @@ from tidemill.training import running_sums
 from tidemill.training.running_sums import WindowSum
 
 SECOND = timedelta(seconds=1)
+_PLACED = {"__key", "__moment", "__is_edge"}
 _FEW_KEYS = 200_000  # so many go to every task; more are joined by a shuffle
 _BIN_ROWS, _MOST_BINS = 1_000_000, 2_000  # bucket rows of a part of the keys; parts
 
@@ -85,7 +86,9 @@ def _sums(
     schema = ", ".join(
         ["__key BIGINT, __moment BIGINT", *(f"{one.name} {one.type}" for one in wanted)]
     )
-    placed = rows.repartition(_bins(lake, view), "__key")
+    place = F.expr(running_sums.PLACE).alias("__place")
+    rows = rows.select(place, *(name for name in rows.columns if name not in _PLACED))
+    placed = rows.repartition(_bins(lake, view), F.expr(running_sums.KEY_OF_PLACE))
     found = placed.mapInArrow(partial(running_sums.sums, wanted=wanted), schema)
     return found.join(numbered, "__key").withColumnRenamed("__moment", "__edge").drop("__key")
 
@@ -101,10 +104,11 @@ def _sum(term: Term) -> WindowSum:
 
 
 def _bins(lake: Lake, view: FeatureView) -> int:
-    """Return into how many parts the keys go, so that a part's rows fit the memory of a task."""
+    """Return into how many parts the keys go, so that a part's rows fit the memory of a task; as
+    many for each core."""
     rows = lake.rows(lake.tables.of(view).buckets.name)
     least = int(lake.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(least, min(rows // _BIN_ROWS, _MOST_BINS))
+    return -(-max(1, min(rows // _BIN_ROWS, _MOST_BINS)) // least) * least
 
 
 def _numbered(lake: Lake, view: FeatureView, edges: DataFrame, keys: int) -> DataFrame:
