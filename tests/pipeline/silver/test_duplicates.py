@@ -44,15 +44,18 @@ def test_ranges_hold_every_minute_and_are_as_many_as_allowed() -> None:
         assert ranges == sorted(ranges)
 
 
-def test_only_files_with_times_of_the_batch_are_read(lakes: Lakes) -> None:
+def test_of_a_large_table_only_files_with_times_of_the_batch_are_read(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = lakes.new()
     for place, time in enumerate(("10:00", "10:20", "10:40", "11:20")):
         lake.clean([payload((f"e{place}", "p", "g", "view", at(time)))], batch=place)
     files = {file.rpartition("/")[2] for file in lake.events().inputFiles()}
     assert len(files) == 4
+    monkeypatch.setattr(duplicates, "LARGE_EVENTS", 0)
     for times, read in ((("10:20",), 1), (("10:30",), 0), (("10:20", "11:20"), 2)):
         minutes = sorted(minute(time) for time in times)
-        frame = duplicates.accepted_before(minutes, 99, lake.lake, duplicates.RANGES)
+        frame = duplicates.accepted_before(minutes, 99, lake.lake)
         assert len(frame.inputFiles()) == read, times
 
 

@@ -6,9 +6,8 @@ nor of another in the batch.
     suspects' ids ──► identities that come twice ──► places of the events that are duplicates
 
 Only hashes are brought together, which takes a fraction of the time that ids take; what two events
-share by chance is told apart by their ids. Of the events table the minutes of the batch are read:
-the files, and the pages in them, that hold such times. So late events cost as much as there are of
-them, however many events the day has.
+share by chance is told apart by their ids. Of the events table the hours of the batch are read; of
+a large one, for a batch without late events, only the files, and the pages in them, of its minutes.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from pyspark.sql import functions as F
 
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import ledger
 from tidemill.lake.parameters import literal
 from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver import validation
@@ -34,10 +34,11 @@ from tidemill.pipeline.silver.judged_batch import PLACE, JudgedBatch, Totals, to
 SMALL = 50_000
 PLACES = 1_000  # duplicates that stand in a plan one by one
 FEW = 500_000  # hashes or places of a large batch that every task is given
-# By how many ranges of times the events table is read: a small one, which takes less time than
-# to plan them; by a large batch; else.
-RANGES_OF_FEW, RANGES_OF_LARGE, RANGES = 4, 16, 64
-FEW_EVENTS = 32 * 2**20  # bytes
+# A large events table is read by ranges of time, at most so many. They stand in the code that
+# reads, which each batch then compiles anew, and runs cold: a day of fifty million events is read
+# in the time that 64 ranges of it take.
+LARGE_EVENTS = 2**30  # bytes
+RANGES = 4
 _HASH, _RECORD = "__hash", "__record"
 
 
@@ -55,10 +56,8 @@ def accepted_events(
     valid: DataFrame, batch: JudgedBatch, batch_id: int, lake: Lake
 ) -> Iterator[Accepted]:
     """Yield which of the batch's valid events are accepted; what tells them is kept meanwhile."""
-    small = batch.records <= SMALL
-    most = RANGES if small else RANGES_OF_LARGE
-    mine, before = _of_batch(valid, lake), accepted_before(batch.minutes, batch_id, lake, most)
-    if small:
+    mine, before = _of_batch(valid, lake), accepted_before(batch.minutes, batch_id, lake)
+    if batch.records <= SMALL:
         known = _sharing_hash(before, F.broadcast(mine))
         places = [row[PLACE] for row in duplicate_places(mine, known, lake).collect()]
         yield _accepted(_without(valid, places, lake), len(places), batch, lake)
@@ -102,15 +101,16 @@ def _of_batch(valid: DataFrame, lake: Lake) -> DataFrame:
     return _identified(valid, lake, F.struct("record_id", PLACE))
 
 
-def accepted_before(minutes: Sequence[int], batch_id: int, lake: Lake, most: int) -> DataFrame:
-    """Return the identities of the events of these minutes, since 1970, that other batches
-    accepted, read by so many ranges of time at most."""
-    if _has_few_events(lake):
-        most = RANGES_OF_FEW
-    of_minutes = _within(minutes, lake.pipeline.events.event_time, most)
-    rows = lake.spark.table(lake.tables.events.name)
+def accepted_before(minutes: Sequence[int], batch_id: int, lake: Lake) -> DataFrame:
+    """Return the identities of the events that other batches accepted: at least those of these
+    minutes, since 1970."""
+    rows = lake.spark.table(lake.tables.events.name).where(_of_hours(minutes))
+    if minutes and not _is_small(lake):
+        rows = rows.where(_within(minutes, lake.pipeline.events.event_time))
+    if not _is_first_try(batch_id, lake):
+        rows = rows.where(F.col("batch") != batch_id)  # compiled in each batch, as the ranges are
     no_record = F.expr(f"CAST(NULL AS STRUCT<record_id: STRING, {PLACE}: BIGINT>)")
-    return _identified(rows.where(of_minutes & (F.col("batch") != batch_id)), lake, no_record)
+    return _identified(rows, lake, no_record)
 
 
 def _identified(events: DataFrame, lake: Lake, record: Column) -> DataFrame:
@@ -149,26 +149,37 @@ def duplicate_places(mine: DataFrame, before: DataFrame, lake: Lake) -> DataFram
     return counted.select("*", F.explode("_places").alias(PLACE)).where(is_other).select(PLACE)
 
 
-def _has_few_events(lake: Lake) -> bool:
-    """Return whether the events table is small, which only a folder's log tells without a query."""
+def _is_first_try(batch_id: int, lake: Lake) -> bool:
+    """Return whether the events table has nothing of the batch yet; of a catalog that would take
+    a query."""
+    if lake.place.folder is None:
+        return False
+    newest = ledger.newest_append(lake, lake.tables.events.name, lake.generation)
+    return newest is not None and int((newest.ledger or {})["batch"]) < batch_id
+
+
+def _is_small(lake: Lake) -> bool:
+    """Return whether the events table is known to be small, which only a folder's log tells without
+    a query."""
     name = lake.tables.events.name
     version = lake.newest_version(name)
     size = None if version is None else lake.size(name, version)
-    return size is not None and size <= FEW_EVENTS
+    return size is not None and size <= LARGE_EVENTS
 
 
-def _within(minutes: Sequence[int], event_time: str, most: int) -> Column:
-    """Return the condition of an accepted event to be of such a minute, or of one between them."""
-    if not minutes:
-        return F.lit(False)
+def _of_hours(minutes: Sequence[int]) -> Column:
     hours = sorted({minute // 60 for minute in minutes})
-    of_hours = F.col("event_hour").isin([times.at(of_epoch(hour * 3600)) for hour in hours])
+    return F.col("event_hour").isin([times.at(of_epoch(hour * 3600)) for hour in hours])
+
+
+def _within(minutes: Sequence[int], event_time: str) -> Column:
+    """Return the condition of an accepted event to be of such a minute, or of one between them."""
     each = (
         f"{event_time} >= {literal(of_epoch(first * 60))} "
         f"AND {event_time} < {literal(of_epoch(last * 60 + 60))}"
-        for first, last in ranges(minutes, most)
+        for first, last in ranges(minutes, RANGES)
     )
-    return of_hours & F.expr(" OR ".join(f"({one})" for one in each))
+    return F.expr(" OR ".join(f"({one})" for one in each))
 
 
 def ranges(minutes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
