@@ -6,8 +6,11 @@ import re
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from tidemill.lake.parameters import bound, quoted
+from counting import compiled
+from tidemill.lake.parameters import beside_code, bound, quoted
+from tidemill.lake.session.temporary_conf import temporary_conf
 
 HOSTILE = (
     "a'b",
@@ -73,3 +76,22 @@ def test_spark_reads_a_literal_as_the_text(spark: SparkSession) -> None:
     select = ", ".join(f":{name} AS {name}" for name in texts)
     (row,) = spark.sql(bound(f"SELECT {select}", texts)).collect()
     assert row.asDict() == texts
+
+
+def test_a_number_beside_the_code_is_no_code(spark: SparkSession) -> None:
+    """Rows of which Spark knows no value, as it would compute with them before it makes code."""
+    conf = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    with temporary_conf(spark, conf):
+        rows = spark.range(3).selectExpr("CAST(id AS STRING) AS name").localCheckpoint()
+
+        def told(number: int) -> set[int]:
+            stamped = rows.select(beside_code(number, "name").alias("batch"), "name")
+            assert stamped.schema["batch"].simpleString() == "batch:bigint"
+            assert not stamped.schema["batch"].nullable
+            hashed = stamped.agg(F.collect_set("batch"), F.bit_xor(F.xxhash64("batch", "name")))
+            return set(hashed.collect()[0][0])
+
+        assert told(2**40) == {2**40}
+        before = compiled(spark)
+        assert told(7) == {7}
+        assert compiled(spark) == before

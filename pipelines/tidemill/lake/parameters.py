@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 _NAMED = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 # What ends a literal or a line, and the $ of ${name}: Spark puts settings in for that before it
@@ -48,6 +49,17 @@ def ask(
     finally:
         for name in frames:  # the catalog's own function would no longer keep rows that are cached
             spark.sql(f"DROP VIEW IF EXISTS {name}")
+
+
+def beside_code(number: int, column: str) -> Column:
+    """Return a number that changes from batch to batch as a BIGINT column, never null.
+
+    A literal stands in the code that Spark makes for a stage: with another number it is other code,
+    which is compiled anew and runs cold. An array stands beside the code, unless Spark knows which
+    of its elements is meant; so the place, always the first, is computed of any column of the row.
+    """
+    only = F.array(F.lit(number).cast("bigint"))
+    return F.element_at(only, F.pmod(F.hash(column), F.lit(1)) + 1)
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from tidemill.lake.append import digest, digest_of_all
 from tidemill.lake.catalog import Lake
+from tidemill.lake.parameters import beside_code
 from tidemill.pipeline.silver import lateness, replays, validation
 from tidemill.pipeline.silver.frame_cache import cached
 
@@ -154,9 +155,8 @@ def totals(events: DataFrame, lake: Lake) -> Totals:
 def with_batch(rows: DataFrame, batch_id: int, lake: Lake) -> DataFrame:
     """Return judged rows with the columns that clean adds."""
     hour = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 3600) * 3600
-    return rows.withColumns(
-        {"batch": F.lit(batch_id).cast("bigint"), "event_hour": F.timestamp_seconds(hour)}
-    )
+    batch = beside_code(batch_id, "record_id")
+    return rows.withColumns({"batch": batch, "event_hour": F.timestamp_seconds(hour)})
 
 
 def refused_rows(batch: JudgedBatch, batch_id: int, lake: Lake) -> DataFrame:

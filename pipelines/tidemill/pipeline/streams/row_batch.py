@@ -13,6 +13,7 @@ from tidemill.lake.append import append, digest
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.parameters import beside_code
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.streams import keyed_merge
 
@@ -25,7 +26,7 @@ def append_rows(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) 
     other rows."""
     lake, started = lake.within(batch.sparkSession), time.monotonic()
     table = lake.tables.streams[stream.name]
-    rows = batch.withColumn("batch", F.lit(batch_id).cast("bigint"))
+    rows = batch.withColumn("batch", beside_code(batch_id, batch.columns[0]))
     # Read again, the rows would be computed from the state once more, and counted twice.
     with cached(rows) as rows:
         matched = F.count_if("matched") if "matched" in table.column_names else F.lit(None)
