@@ -28,7 +28,6 @@ from tidemill.training import running_sums
 from tidemill.training.running_sums import WindowSum
 
 SECOND = timedelta(seconds=1)
-_PLACED = {"__key", "__moment", "__is_edge"}
 _FEW_KEYS = 200_000  # so many go to every task; more are joined by a shuffle
 _BIN_ROWS, _MOST_BINS = 1_000_000, 2_000  # bucket rows of a part of the keys; parts
 
@@ -86,10 +85,10 @@ def _sums(
     schema = ", ".join(
         ["__key BIGINT, __moment BIGINT", *(f"{one.name} {one.type}" for one in wanted)]
     )
-    place = F.expr(running_sums.PLACE).alias("__place")
-    rows = rows.select(place, *(name for name in rows.columns if name not in _PLACED))
-    placed = rows.repartition(_bins(lake, view), F.expr(running_sums.KEY_OF_PLACE))
-    found = placed.mapInArrow(partial(running_sums.sums, wanted=wanted), schema)
+    placed = rows.withColumn("__place", F.expr(running_sums.PLACE))
+    placed = placed.drop("__key", "__moment", "__is_edge")
+    parts = placed.repartition(_bins(lake, view), F.expr(running_sums.KEY_OF_PLACE))
+    found = parts.mapInArrow(partial(running_sums.sums, wanted=wanted), schema)
     return found.join(numbered, "__key").withColumnRenamed("__moment", "__edge").drop("__key")
 
 
