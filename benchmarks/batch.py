@@ -1,7 +1,7 @@
 """What clean costs: a small batch beside much history, and a large batch, beside Spark's bare work.
 
     look-up    2,000 records, 5 % of them late by up to a day: on an empty lake, and where that day
-               has millions of events; each with repeats of its own and of before
+               has millions of events; each with repeats of its own, and some with those of before
     large      one batch of millions: beside the bare parse and write of the same records
 
 Counts are checked against what was made before any time counts. `--write` puts the tables into
@@ -14,6 +14,7 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -27,16 +28,16 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.separate_session import separate_session
 from tidemill.lake.session.session import local_session
+from tidemill.pipeline.silver import known_events
 from tidemill.pipeline.silver.clean import Cleaned, clean
+from tidemill.pipeline.silver.known_events import KnownEvents
 
 DAY = 86_400
 END = int(datetime(2026, 11, 21, 12, tzinfo=timezone.utc).timestamp())
 Cost = tuple[float, float]  # seconds, and seconds of CPU
-SMALL, LATE, REPEATED = (
-    2_000,
-    20,
-    50,
-)  # records; one in so many is late by up to a day, or comes again
+SMALL = 2_000  # records
+LATE, REPEATED = 20, 50  # one in so many is late by up to a day, or comes again in its batch
+AGAIN = 10  # records of events of the batch before
 PAYLOAD = """to_json(named_struct('event_id', id, 'profile_id', concat('profile-', who),
     'gti', concat('title-', who % 500), 'event_type',
     element_at(array('view', 'select', 'highlight'), CAST(who % 3 + 1 AS INT)),
@@ -100,9 +101,18 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
     return seconds, cpu_seconds(tree()) - before
 
 
-def small_batches(
-    spark: SparkSession, folder: Path, history: int, repeats: int
-) -> tuple[list[Cost], list[Cost]]:
+@dataclass
+class Small:
+    """The costs of small batches: warm on both lakes, on the full one while the run reads what it
+    knows from then on, and there with records of events that were accepted before."""
+
+    empty: list[Cost]
+    full: list[Cost]
+    learning: list[Cost]
+    again: list[Cost]
+
+
+def small_batches(spark: SparkSession, folder: Path, history: int, repeats: int) -> Small:
     """Return the cost of small batches, warm, on an empty lake and on one with so many events in
     its last day, each batch on both in turns: what a batch costs changes with a process's age. Its
     records are read once before, and who is first changes from batch to batch: the first pays."""
@@ -115,24 +125,39 @@ def small_batches(
     )
     with_history(full, history)
     costs: tuple[list[Cost], list[Cost]] = ([], [])
-    for batch in range(1, repeats + 3):
+    known = KnownEvents(), KnownEvents()
+    learning = history // known_events.EVENTS + 25 // known_events.HOURS + 1
+    counted = range(learning + 2, learning + 2 + repeats)
+    for batch in range(1, counted.stop + 2 + repeats):
+        again = AGAIN if batch >= counted.stop else 0
         path = str(folder / f"records-{batch}")
-        records(spark, batch, SMALL, 1000).coalesce(1).write.format("delta").save(path)
-        turns = [*zip((empty, full), costs, strict=True)]
-        for lake, each in turns[:: 1 if batch % 2 else -1]:
+        rows = records(spark, batch, SMALL, 1000)
+        if again:
+            # The first two are one event, and late.
+            before = records(spark, batch - 1, SMALL, 1000).orderBy("record_id").offset(2)
+            another = F.concat("record_id", F.lit("-again"))
+            rows = rows.union(before.limit(again).withColumn("record_id", another))
+        rows.coalesce(1).write.format("delta").save(path)
+        turns = [*zip((empty, full), costs, known, strict=True)]
+        for lake, each, kept in turns[:: 1 if batch % 2 else -1]:
             frame = lake.spark.read.format("delta").load(path)
             frame.count()
             results: list[Cleaned] = []
-            each.append(cost(lambda: results.append(clean(frame, batch, lake=lake))))  # noqa: B023
-            expect(results[0], SMALL)
+            words = {"lake": lake, "known": kept}
+            each.append(cost(lambda: results.append(clean(frame, batch, **words))))  # noqa: B023
+            expect(results[0], SMALL, again)
             stands = lake.spark.table(lake.tables.events.name).where("batch > 0").count()
             assert stands == batch * results[0].accepted, stands
-    return costs[0][2:], costs[1][2:]
+    first, last = counted.start - 1, counted.stop - 1
+    on_empty, on_full = costs
+    return Small(
+        on_empty[first:last], on_full[first:last], on_full[1:learning], on_full[last + 2 :]
+    )
 
 
-def expect(result: Cleaned, count: int) -> None:
+def expect(result: Cleaned, count: int, again: int = 0) -> None:
     repeated = count // REPEATED
-    if (result.accepted, result.duplicates) != (count - repeated, repeated):
+    if (result.accepted, result.duplicates) != (count - repeated, repeated + again):
         sys.exit(f"{result} of {count} records, {repeated} of them repeated; no times")
 
 
@@ -180,9 +205,9 @@ def main() -> None:
     spark = local_session(driver_memory="4g")
     with temporary("batch") as folder:
         cleaned, plain = large(spark, folder / "large", asked.large, asked.repeats)
-        empty, full = small_batches(spark, folder / "small", asked.history, asked.repeats)
-        say(f"empty lake: {told(empty)}; {asked.history:,} events: {told(full)}")
-    text = table(asked, empty, full, cleaned, plain)
+        small = small_batches(spark, folder / "small", asked.history, asked.repeats)
+        say(f"empty lake: {told(small.empty)}; {asked.history:,} events: {told(small.full)}")
+    text = table(asked, small, cleaned, plain)
     if asked.write:
         write(text, "batch")
     else:
@@ -202,8 +227,7 @@ def ratios(costs: Sequence[Cost], others: Sequence[Cost], what: str) -> str:
 
 def table(
     asked: argparse.Namespace,
-    empty: list[Cost],
-    full: list[Cost],
+    small: Small,
     cleaned: list[Cost],
     plain: list[Cost],
 ) -> str:
@@ -220,9 +244,13 @@ def table(
             "",
             "| clean of | took | to |",
             "|---|---:|---:|",
-            f"| {SMALL:,} records, 5 % late, an empty lake | {told(empty)} | |",
+            f"| {SMALL:,} records, 5 % late, an empty lake | {told(small.empty)} | |",
             f"| the same beside {asked.history:,} events of that day | "
-            f"{told(full)} | {ratios(full, empty, 'the empty lake')} |",
+            f"{told(small.full)} | {ratios(small.full, small.empty, 'the empty lake')} |",
+            f"| {AGAIN} records more, of events that were accepted before | "
+            f"{told(small.again)} | {ratios(small.again, small.empty, 'the empty lake')} |",
+            f"| the first {len(small.learning) + 1} batches of a run, the very first left out | "
+            f"{told(small.learning)} | {ratios(small.learning, small.empty, 'the empty lake')} |",
             f"| {asked.large:,} records in one batch | {told(cleaned[1:])} | "
             f"{ratios(cleaned[1:], plain[1:], bare_of_large)} |",
             f"| the first such batch of a process | {told(cleaned[:1])} | "

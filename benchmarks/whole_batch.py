@@ -34,10 +34,14 @@ from tidemill.config.settings import Clock
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
+from tidemill.lake.session.session import local_session
 from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Stop, run, run_once
 from tidemill.sources.files.source import Files
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+import executors
 
 DAY = 24 * 60  # minutes
 SIZES = {
@@ -99,18 +103,20 @@ def let_come(folder: Path, batch: int) -> None:
 # -- the run -------------------------------------------------------------------------------------
 
 
-def opened(folder: Path, size: tick.Size) -> Pipeline:
-    """Return the shipped pipeline over the files, looking each second."""
+def opened(folder: Path, size: tick.Size, apart: bool) -> Pipeline:
+    """Return the shipped pipeline over the files, looking each second; with its tasks in processes
+    of their own where they run `apart`."""
+    local_session(driver_memory=size.memory, extra=executors.settings() if apart else {})
     words = {"triggers": dict.fromkeys(QUERIES, "1s")}
     lake = tick.open_lake(folder, MODE, memory=size.memory, words=words)
     return Pipeline(lake, Files(folder / "input"), Clock(), "event")
 
 
-def load(folder: Path, size: tick.Size) -> None:
+def load(folder: Path, size: tick.Size, apart: bool) -> None:
     """Bring in the load, and copy gold and buckets for the bare writes."""
     for batch in range(size.load_batches):
         let_come(folder, batch)
-    pipeline = opened(folder, size)
+    pipeline = opened(folder, size, apart)
     run_once(pipeline, Stop())
     spark = pipeline.lake.spark
     tick.copy(spark, folder, tick.BUCKETS, "bare_buckets", partition=["bucket_hour"])
@@ -247,28 +253,29 @@ def main() -> None:
     options.add_argument("--size", choices=SIZES, default="tiny", help="how much there is")
     options.add_argument("--batches", type=int, default=5, help="warm batches counted, 5 or more")
     options.add_argument("--warm", type=int, default=5, help="batches to warm up")
+    options.add_argument("--executors", action="store_true", help=f"on {executors.EXECUTORS}")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     options.add_argument("--load", type=Path, help=argparse.SUPPRESS)
     asked = options.parse_args()
     size = SIZES[asked.size]
     if asked.load:
-        load(asked.load, size)
+        load(asked.load, size, asked.executors)
         return
     with temporary("whole") as folder:
         count = 1 + asked.warm + asked.batches
         tick.write_events(folder / "events", size, count)
         write_records(folder, size.load_batches + count)
         loading = [sys.executable, __file__, "--load", str(folder), "--size", asked.size]
-        subprocess.run(loading, check=True)
+        subprocess.run(loading + ["--executors"] * asked.executors, check=True)
         say("load: gold is there")
-        pipeline = opened(folder, size)
+        pipeline = opened(folder, size, asked.executors)
         feeder = Feeder(folder, pipeline.lake, size.load_batches, count)
         run(pipeline, Stop(), [feeder])
         run_bare(folder, pipeline.lake, size.load_batches, feeder.batches)
     print(f"gold is equal to DuckDB's count after each of {count} batches\n")
     print(table := report(asked.size, size, feeder.batches, asked.warm))
     if asked.write:
-        write(table, f"whole {asked.size}")
+        write(table, f"whole {asked.size}" + " on executors" * asked.executors)
 
 
 if __name__ == "__main__":

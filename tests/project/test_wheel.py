@@ -62,6 +62,7 @@ def test_metadata_asks_for_spark_only_in_the_extra(wheel: Path) -> None:
         "deltalake",
         "duckdb",
         "msgpack",
+        "numpy",
         "prometheus-client",
         "psutil",
         "pyarrow",

@@ -21,6 +21,7 @@ from tidemill.config.settings import Clock, Place
 from tidemill.lake.catalog import Lake
 from tidemill.lake.open import open_for_writing
 from tidemill.operations import reconcile
+from tidemill.pipeline.silver.known_events import KnownEvents
 from tidemill.pipeline.steps import clean_step, feature_step
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
@@ -62,6 +63,7 @@ class TestLake:
     clock: Clock
     batch: int = -1
     records: int = 0
+    known: KnownEvents = field(default_factory=KnownEvents)
 
     @property
     def spark(self) -> SparkSession:
@@ -84,7 +86,7 @@ class TestLake:
     def clean(self, payloads: Iterable[str | None], batch: int | None = None) -> None:
         """One batch of clean."""
         batch = self.batch + 1 if batch is None else batch
-        clean_step.clean_batch(self.bronze(payloads), batch, lake=self.lake)
+        clean_step.clean_batch(self.bronze(payloads), batch, lake=self.lake, known=self.known)
 
     def feed(self, events: Sequence[Event], batch: int | None = None) -> int:
         """One batch of feature over events, past clean; yields the batch id."""
@@ -98,7 +100,7 @@ class TestLake:
     def step(self, payloads: Iterable[str | None]) -> None:
         """One batch through clean and feature, as the two streams would carry it."""
         self.batch += 1
-        clean_step.clean_batch(self.bronze(payloads), self.batch, lake=self.lake)
+        clean_step.clean_batch(self.bronze(payloads), self.batch, lake=self.lake, known=self.known)
         events = self.events().where(F.col("batch") == self.batch)
         feature_step.feature_batch(
             events, self.batch, lake=self.lake, clock=self.clock, follows=self.lake.pipeline.clock

@@ -28,6 +28,7 @@ from tidemill.lake.tables import Table
 from tidemill.pipeline.silver import lateness, lookup
 from tidemill.pipeline.silver.duplicates import Accepted, accepted_events
 from tidemill.pipeline.silver.judged_batch import JudgedBatch, judged, refused_rows, valid_events
+from tidemill.pipeline.silver.known_events import KnownEvents
 from tidemill.pipeline.silver.lookup import Readings
 from tidemill.pipeline.silver.validation import changed_fields, record
 
@@ -45,15 +46,21 @@ class Cleaned:
 
 
 def clean(
-    batch: DataFrame, batch_id: int, *, lake: Lake, readings: Readings | None = None
+    batch: DataFrame,
+    batch_id: int,
+    *,
+    lake: Lake,
+    readings: Readings | None = None,
+    known: KnownEvents | None = None,
 ) -> Cleaned:
     """Append the batch's valid, distinct events and its refused records, each once.
 
     An event is a duplicate when an accepted one has the same event_id and event time: in this batch
     the smallest record_id is kept, across batches the one accepted before. Rows that an earlier try
     of this batch wrote do not count. What events take of dimensions is looked up once, in the
-    versions that `readings` says, the newest by default, and stays as it was written. Raises
-    LedgerError when the batch id was used for other rows.
+    versions that `readings` says, the newest by default, and stays as it was written. `known` is
+    what a run knows of accepted events from one batch to the next. Raises LedgerError when the
+    batch id was used for other rows.
     """
     lake = lake.within(batch.sparkSession)
     started = time.monotonic()
@@ -61,7 +68,7 @@ def clean(
         if not records.records:
             return Cleaned(0, 0, 0, 0)
         events = valid_events(records, batch_id, lake)
-        with accepted_events(events, records, batch_id, lake) as accepted:
+        with accepted_events(events, records, batch_id, lake, known) as accepted:
             result = _checked(records, accepted, batch_id, lake)
             _write_refused(records, result, batch_id, lake)
             with lookup.taken(accepted.rows, lake, readings) as taken:

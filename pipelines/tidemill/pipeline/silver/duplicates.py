@@ -8,6 +8,8 @@ nor of another in the batch.
 Only hashes are brought together, which takes a fraction of the time that ids take; what two events
 share by chance is told apart by their ids. Of the events table the hours of the batch are read; of
 a large one, for a batch without late events, only the files, and the pages in them, of its minutes.
+A run that goes on knows the hashes of hours that it has read (`known_events`): of a small batch
+then only those hours are read that hold a suspect, mostly none.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -29,6 +33,7 @@ from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver import validation
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.judged_batch import PLACE, JudgedBatch, Totals, totals
+from tidemill.pipeline.silver.known_events import KnownEvents
 
 # A batch is small up to so many records: every task is given all of its hashes.
 SMALL = 50_000
@@ -53,15 +58,23 @@ class Accepted:
 
 @contextmanager
 def accepted_events(
-    valid: DataFrame, batch: JudgedBatch, batch_id: int, lake: Lake
+    valid: DataFrame,
+    batch: JudgedBatch,
+    batch_id: int,
+    lake: Lake,
+    known: KnownEvents | None = None,
 ) -> Iterator[Accepted]:
-    """Yield which of the batch's valid events are accepted; what tells them is kept meanwhile."""
-    mine, before = _of_batch(valid, lake), accepted_before(batch.minutes, batch_id, lake)
+    """Yield which of the batch's valid events are accepted; what tells them is kept meanwhile.
+    `known` is what the run knows of events that were accepted, if it keeps that."""
+    mine = _of_batch(valid, lake)
     if batch.records <= SMALL:
-        known = _sharing_hash(before, F.broadcast(mine))
-        places = [row[PLACE] for row in duplicate_places(mine, known, lake).collect()]
+        if known is not None and known.begin(lake):
+            places = _places_by_suspects(mine, batch, batch_id, lake, known)
+        else:
+            places = _places(mine, batch.minutes, batch_id, lake)
         yield _accepted(_without(valid, places, lake), len(places), batch, lake)
         return
+    before = accepted_before(batch.minutes, batch_id, lake)
     with _counted(_suspects(mine, before)) as (suspects, count):
         if not count:
             yield _accepted(valid, 0, batch, lake)
@@ -70,6 +83,46 @@ def accepted_events(
         with _counted(duplicate_places(mine, before, lake)) as (of_duplicates, duplicates):
             rows = valid.join(of_duplicates, PLACE, "left_anti")
             yield _accepted(rows, duplicates, batch, lake)
+
+
+def _places(mine: DataFrame, minutes: Sequence[int], batch_id: int, lake: Lake) -> list[int]:
+    """Return the places of a small batch's duplicates: of one another, and of events that were
+    accepted in these minutes."""
+    before = _sharing_hash(accepted_before(minutes, batch_id, lake), F.broadcast(mine))
+    return [row[PLACE] for row in duplicate_places(mine, before, lake).collect()]
+
+
+def _places_by_suspects(
+    mine: DataFrame, batch: JudgedBatch, batch_id: int, lake: Lake, known: KnownEvents
+) -> list[int]:
+    """Return the places of a small batch's duplicates by what is known of its hours."""
+    minute = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 60)
+    own = mine.select(_HASH, minute.alias("minute")).toArrow()
+    hashes, minutes = own[_HASH].to_numpy(), own["minute"].to_numpy()
+    hours = minutes // 60
+    known.learn(np.unique(hours).tolist(), lambda hours: _hashes_of(hours, lake), _size(lake))
+    before = known.may_hold(hashes, hours)
+    known.add(batch_id, hashes, hours)
+    _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    suspected = before | (counts[which] > 1)
+    if not suspected.any():
+        return []
+    table = pa.table({_HASH: np.unique(hashes[suspected])})
+    suspects = F.broadcast(lake.spark.createDataFrame(table))
+    return _places(
+        _sharing_hash(mine, suspects), np.unique(minutes[before]).tolist(), batch_id, lake
+    )
+
+
+def _hashes_of(hours: Sequence[int], lake: Lake) -> pa.Table:
+    """Read the hashes of the accepted events of some hours."""
+    rows = lake.spark.table(lake.tables.events.name)
+    rows = rows.where(_of_hours([hour * 60 for hour in hours]))
+    with_id = rows.where(F.col(validation.EVENT_ID).isNotNull())
+    hour = F.floor(F.unix_seconds("event_hour") / 3600)
+    return with_id.select(
+        F.xxhash64(*_identity(lake)).alias("hash"), hour.cast("int").alias("hour")
+    ).toArrow()
 
 
 @contextmanager
@@ -161,10 +214,14 @@ def _is_first_try(batch_id: int, lake: Lake) -> bool:
 def _is_small(lake: Lake) -> bool:
     """Return whether the events table is known to be small, which only a folder's log tells without
     a query."""
+    size = _size(lake)
+    return size is not None and size <= LARGE_EVENTS
+
+
+def _size(lake: Lake) -> int | None:
     name = lake.tables.events.name
     version = lake.newest_version(name)
-    size = None if version is None else lake.size(name, version)
-    return size is not None and size <= LARGE_EVENTS
+    return None if version is None else lake.size(name, version)
 
 
 def _of_hours(minutes: Sequence[int]) -> Column:
