@@ -15,6 +15,7 @@ from lakes import at
 from stream_lakes import Event, StreamLake, declared
 from tidemill.lake import times
 from tidemill.pipeline.steps import stream_step
+from tidemill.pipeline.streams import session_batch
 
 WORDS: dict[str, Any] = {
     "keys": ["item"],
@@ -133,6 +134,51 @@ def test_a_late_event_joins_two_closed_sessions(spark: SparkSession, tmp_path: P
 
     (newest,) = lake.lake.commits("visits", 1)
     assert newest.operation == "MERGE" and newest.metric("numTargetRowsDeleted") == 1
+
+
+def test_a_batch_without_events_of_sessions_closes_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    events: list[Event] = [("home", "a", at("09:00")), ("home", "b", at("09:50"))]
+    step(lake, *events)
+    for time in ("10:30", "11:30"):
+        events.append(("robot", "z", at(time)))
+        step(lake, events[-1])
+        assert found(lake) == oracle(events)
+    assert [closed for _, _, closed, *_ in found(lake).values()] == [True, True]
+
+
+def test_of_the_sessions_those_near_a_batch_are_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file for each of six days; then a batch reads what it touches, and what may be open."""
+    read: dict[str, list[int]] = {"_of_hours": [], "_open": []}
+
+    def watched(name: str) -> None:
+        real = getattr(session_batch, name)
+
+        def watch(*words: Any) -> Any:
+            frame = real(*words)
+            read[name].append(len(frame.inputFiles()))
+            return frame
+
+        monkeypatch.setattr(session_batch, name, watch)
+
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    days = [at("08:10") - timedelta(days=5 - n) for n in range(6)]
+    events: list[Event] = [("home", "abcdef"[n], day) for n, day in enumerate(days)]
+    for event in events:
+        step(lake, event)
+    files = len(spark.table("visits").inputFiles())
+    assert files == 6
+    watched("_of_hours")
+    watched("_open")
+    for place, event in enumerate((("cart", "f", at("08:20")), ("cart", "f", at("08:45")))):
+        events.append(event)
+        step(lake, event)
+        assert found(lake) == oracle(events)
+        assert all(counts[-1] <= 2 < files for counts in read.values()), (place, read)
 
 
 def test_a_batch_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:

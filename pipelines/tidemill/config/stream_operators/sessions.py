@@ -51,6 +51,11 @@ class Sessions(OnlyInput):
         said = self.gap_by.gaps if self.gap_by else {}
         return {value: duration(text) for value, text in said.items()}
 
+    @property
+    def longest_gap(self) -> timedelta:
+        """The longest gap behind an event."""
+        return max([self.usual_gap, *self.gaps.values()])
+
     def checked(self, types: Mapping[str, str], *path: str | int) -> Sessions:
         """Return the words as they were understood, by the types of the event's columns;
         Misdeclared, at the path, for what they cannot be."""
@@ -65,6 +70,6 @@ class Sessions(OnlyInput):
             unknown_columns([self.gap_by.of], types, *path, "gap_by", "of")
             if types[self.gap_by.of] != "STRING":
                 raise Misdeclared("its values are texts", *path, "gap_by", "of")
-        if max([self.usual_gap, *self.gaps.values()]) > LONGEST:
+        if self.longest_gap > LONGEST:
             raise Misdeclared("a gap may be 366d at most", *path, "gap")
         return self.model_copy(update=self.understood(types, *path))

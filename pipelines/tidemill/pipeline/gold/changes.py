@@ -38,10 +38,8 @@ from tidemill.pipeline.gold.context import (
 )
 from tidemill.pipeline.gold.strategy import adds_up
 from tidemill.pipeline.silver import hour_buckets
-from tidemill.pipeline.silver.frame_cache import cached, checkpointed
+from tidemill.pipeline.silver.frame_cache import cached, kept_for_merge
 from tidemill.pipeline.silver.hour_buckets import Hours
-
-READ_AS_THEY_ARE = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 
 @contextmanager
@@ -80,16 +78,8 @@ def _changed_rows(
         rows = _incremental(context, plan)
     # As a column of the rows: a time within the MERGE's own code would be compiled in each refresh.
     updated_at = F.expr(literal(plan.as_of))
-    return _kept(context.lake, rows.withColumn("updated_at", updated_at), cleanup)
-
-
-def _kept(lake: Lake, rows: DataFrame, cleanup: ExitStack) -> DataFrame:
-    """Keep the rows until `cleanup`. Delta's MERGE would keep them once more, to begin again when a
-    machine is lost with some of them; where there is one machine it reads them as they are."""
-    if lake.place.folder is None:
-        return cleanup.enter_context(cached(rows))
-    cleanup.enter_context(temporary_conf(lake.spark, READ_AS_THEY_ARE))
-    return cleanup.enter_context(checkpointed(rows))
+    rows = rows.withColumn("updated_at", updated_at)
+    return cleanup.enter_context(kept_for_merge(rows, context.lake))
 
 
 def _recomputed(context: RefreshContext, plan: RefreshPlan) -> DataFrame:

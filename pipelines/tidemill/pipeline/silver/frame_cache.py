@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import is_connect
 from tidemill.lake.session.temporary_conf import temporary_conf
 
@@ -15,6 +16,7 @@ from tidemill.lake.session.temporary_conf import temporary_conf
 # view with hundreds of columns more than the memory holds.
 _WITHOUT_CONSTRAINTS = {"spark.sql.constraintPropagation.enabled": "false"}
 _PLAIN = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
+_READ_AS_THEY_ARE = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 
 @contextmanager
@@ -44,3 +46,17 @@ def checkpointed(frame: DataFrame) -> Iterator[DataFrame]:
         if not is_connect(frame.sparkSession):  # `unpersist` is of what `persist` keeps
             plan: Any = rows._jdf.queryExecution().analyzed()
             plan.rdd().unpersist(False)
+
+
+@contextmanager
+def kept_for_merge(frame: DataFrame, lake: Lake) -> Iterator[DataFrame]:
+    """Keep the rows that a MERGE reads. Delta would keep them once more, to begin again when a
+    machine is lost with some of them; in a folder, where there is one machine, it reads them as
+    they are. Rows that are only cached would be planned anew when the table that they come from
+    changes."""
+    if lake.place.folder is None:
+        with cached(frame) as rows:
+            yield rows
+        return
+    with temporary_conf(frame.sparkSession, _READ_AS_THEY_ARE), checkpointed(frame) as rows:
+        yield rows

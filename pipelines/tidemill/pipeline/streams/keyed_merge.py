@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,7 +15,7 @@ from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
-from tidemill.lake.parameters import literal
+from tidemill.lake.parameters import beside_code, literal
 from tidemill.lake.tables import Table
 from tidemill.pipeline.gold.merge import past_others
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 SOURCE = "tidemill_changed_rows"
 GONE = "__gone"  # of a row: its keys have none any more
+Hours = tuple[datetime, datetime]
 
 
 def newest(lake: Lake, table: Table, batch: int) -> Mapping[str, Any] | None:
@@ -72,6 +74,12 @@ def _counted(rows: DataFrame, start: str | None) -> Mapping[str, Any]:
     return row.asDict()
 
 
+def whole_hours(first: datetime, last: datetime) -> Hours:
+    """Return the whole hours that hold what is between two times, by their ends."""
+    begun, ended = (at.replace(minute=0, second=0, microsecond=0) for at in (first, last))
+    return begun, ended + timedelta(hours=1)
+
+
 def _merge(
     rows: DataFrame,
     counts: Mapping[str, Any],
@@ -82,12 +90,13 @@ def _merge(
     start: str | None,
 ) -> None:
     batch = int(fields["batch"])
-    stamped = rows.withColumn("batch", F.lit(batch).cast("bigint"))
+    stamped = rows.withColumn("batch", beside_code(batch, keys[0]))
     stamped.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
     same = [f"known.{name} <=> changed.{name}" for name in keys]
     if start is not None:
-        first, last = (literal(counts[name]) for name in ("first", "last"))
-        # The bounds are in the condition so that files of other times are not read.
+        # The bounds are in the condition so that files of other times are not read; whole hours, as
+        # they stand in code, which is compiled when they change.
+        first, last = (literal(at) for at in whole_hours(counts["first"], counts["last"]))
         same += [f"known.{start} = changed.{start}", f"known.{start} BETWEEN {first} AND {last}"]
     names = ", ".join(table.column_names)
     values = ", ".join(f"changed.{name}" for name in table.column_names)

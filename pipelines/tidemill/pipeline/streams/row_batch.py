@@ -14,7 +14,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import beside_code
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.frame_cache import cached, kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,6 @@ def merge_rows(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -
     assert totals is not None
     if keyed_merge.newest(lake, table, batch_id) is None:
         return
-    with cached(batch.withColumn(keyed_merge.GONE, F.lit(False))) as rows:
+    with kept_for_merge(batch.withColumn(keyed_merge.GONE, F.lit(False)), lake) as rows:
         by = totals.keys
         keyed_merge.bring(rows, batch_id, lake, table, by, "window_start", started=started)

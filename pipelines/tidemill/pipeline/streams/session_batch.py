@@ -7,6 +7,10 @@
 No event is too late: a session that it opens again, prolongs or joins with another is made of its
 events once more. Sessions that are open are in the table, and are closed when the watermark, the
 newest event's time less the declared lateness, has passed the time at which they end.
+
+Of events and sessions the hours that a batch touches are read, and what may be open since the
+watermark of the newest commit. Whole hours, as they stand in code, which is compiled when they
+change; what changes with each batch stands beside it.
 """
 
 from __future__ import annotations
@@ -20,10 +24,11 @@ from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
+from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.frame_cache import kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
-from tidemill.pipeline.streams.keyed_merge import GONE
+from tidemill.pipeline.streams.keyed_merge import GONE, Hours, whole_hours
 from tidemill.pipeline.streams.operators.input_rows import TIME
 from tidemill.pipeline.streams.session_rows import GAP, session_rows, taken
 
@@ -40,32 +45,65 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
     if before is None:
         return
     at = lake.pipeline.events.event_time
-    (row,) = times.collect(batch.agg(F.max(at).alias("newest"), F.max("batch").alias("clean")))
+    ends = F.min(at).alias("oldest"), F.max(at).alias("newest"), F.max("batch").alias("clean")
+    (row,) = times.collect(batch.agg(*ends))
     if row["newest"] is None:
         return
     event_time = max(row["newest"], times.of_micros(int(before.get("newest", 0))))
-    watermark = times.at(event_time - sessions.lateness)
-    with cached(_spans(taken(batch, sessions, at), table, sessions, lake)) as spans:
-        events = _events_of(spans, sessions, lake, row["clean"])
-        made = session_rows(events, sessions).withColumn("closed", F.col("closes_at") < watermark)
-        with cached(_changes(made, spans, table, sessions, lake, watermark)) as changes:
-            told = {"newest": times.to_micros(event_time)}
+    watermark = times.to_micros(event_time - sessions.lateness)
+    hours = whole_hours(row["oldest"], row["newest"] + sessions.longest_gap)
+    new = taken(batch, sessions, at)
+    with kept_for_merge(_spans(new, _of_hours(table, hours, lake), sessions), lake) as spans:
+        (of,) = times.collect(spans.agg(F.min(FIRST).alias("first"), F.max(LAST).alias("last")))
+        if of["first"] is not None:  # else the batch has none of its events, but may close some
+            hours = whole_hours(of["first"], of["last"])
+        passed = _passed(watermark, sessions)
+        events = _events_of(spans, hours, sessions, lake, row["clean"])
+        made = session_rows(events, sessions).withColumn("closed", passed)
+        near = (
+            _of_hours(table, hours, lake)
+            .join(spans, list(sessions.keys))
+            .where(F.col("session_start").between(F.col(FIRST), F.col(LAST)))
+        )
+        open_ = _open(table, before.get("watermark"), lake).where(passed)
+        with kept_for_merge(_changes(made, near, open_, spans, table, sessions), lake) as changes:
+            told = {"newest": times.to_micros(event_time), "watermark": watermark}
             by = sessions.keys
             keyed_merge.bring(
                 changes, batch_id, lake, table, by, "session_start", started=started, told=told
             )
 
 
-def _spans(new: DataFrame, table: Table, sessions: Sessions, lake: Lake) -> DataFrame:
+def _of_hours(table: Table, hours: Hours, lake: Lake) -> DataFrame:
+    """Return the sessions that are in some hours, if with one end."""
+    begun, ended = map(times.at, hours)
+    known = lake.spark.table(table.name).drop("batch")
+    return known.where((F.col("session_start") <= ended) & (F.col("closes_at") >= begun))
+
+
+def _open(table: Table, watermark: int | None, lake: Lake) -> DataFrame:
+    """Return the sessions that are not closed; none of them ends before the watermark of the newest
+    commit, None where it does not say it."""
+    known = lake.spark.table(table.name).drop("batch")
+    if watermark is not None:
+        begun, _ = whole_hours(*[times.of_micros(watermark)] * 2)
+        known = known.where(F.col("closes_at") >= times.at(begun))
+    return known.where(~F.col("closed"))
+
+
+def _passed(watermark: int, sessions: Sessions) -> Column:
+    """Return the condition of a session to end before the watermark."""
+    return F.col("closes_at") < F.timestamp_micros(beside_code(watermark, sessions.keys[0]))
+
+
+def _spans(new: DataFrame, known: DataFrame, sessions: Sessions) -> DataFrame:
     """Return for each key of new events the time, both ends included, in which its sessions are
-    made again: that of its events, and of the sessions which they touch."""
+    made again: that of its events, and of the sessions which they touch, which are `known`."""
     keys = list(sessions.keys)
     ends = F.col(TIME) + F.make_interval(secs=F.col(GAP))
     own = new.groupBy(*keys).agg(F.min(TIME).alias(FIRST), F.max(ends).alias(LAST))
-    touched = (
-        lake.spark.table(table.name)
-        .join(own, keys)
-        .where((F.col("session_start") <= F.col(LAST)) & (F.col("closes_at") >= F.col(FIRST)))
+    touched = known.join(own, keys).where(
+        (F.col("session_start") <= F.col(LAST)) & (F.col("closes_at") >= F.col(FIRST))
     )
     theirs = touched.groupBy(*keys).agg(
         F.min("session_start").alias(FIRST), F.max("closes_at").alias(LAST)
@@ -74,17 +112,14 @@ def _spans(new: DataFrame, table: Table, sessions: Sessions, lake: Lake) -> Data
     return both.agg(F.min(FIRST).alias(FIRST), F.max(LAST).alias(LAST))
 
 
-def _events_of(spans: DataFrame, sessions: Sessions, lake: Lake, clean: int) -> DataFrame:
-    """Return the events of the spans, up to a batch of clean."""
-    (bounds,) = times.collect(
-        spans.agg(F.date_trunc("hour", F.min(FIRST)).alias("first"), F.max(LAST).alias("last"))
-    )
-    events = lake.spark.table(lake.tables.events.name).where(F.col("batch") <= clean)
-    if bounds["first"] is None:
-        events = events.limit(0)
-    else:
-        hour = F.col("event_hour")
-        events = events.where(hour.between(times.at(bounds["first"]), times.at(bounds["last"])))
+def _events_of(
+    spans: DataFrame, hours: Hours, sessions: Sessions, lake: Lake, clean: int
+) -> DataFrame:
+    """Return the events of the spans, which lie in these hours, up to a batch of clean."""
+    begun, ended = map(times.at, hours)
+    events = lake.spark.table(lake.tables.events.name)
+    events = events.where(F.col("event_hour").between(begun, ended))
+    events = events.where(F.col("batch") <= beside_code(clean, "record_id"))
     rows = taken(events, sessions, lake.pipeline.events.event_time)
     inside = rows.join(spans, list(sessions.keys)).where(
         F.col(TIME).between(F.col(FIRST), F.col(LAST))
@@ -94,24 +129,19 @@ def _events_of(spans: DataFrame, sessions: Sessions, lake: Lake, clean: int) -> 
 
 def _changes(
     made: DataFrame,
+    near: DataFrame,
+    closing: DataFrame,
     spans: DataFrame,
     table: Table,
     sessions: Sessions,
-    lake: Lake,
-    watermark: Column,
 ) -> DataFrame:
-    """Return the rows of the table that change: sessions as they are now, those that are `GONE`,
-    and those that nothing touched and that the watermark closes."""
+    """Return the rows of the table that change: sessions as they are now, those `near` that are
+    `GONE`, and those of `closing`, which the watermark closes, that nothing touched."""
     by = [*sessions.keys, "session_start"]
-    known = lake.spark.table(table.name).drop("batch")
-    near = known.join(spans, list(sessions.keys)).where(
-        F.col("session_start").between(F.col(FIRST), F.col(LAST))
-    )
     near = near.drop(FIRST, LAST)
     columns = [name for name in table.column_names if name != "batch"]
     new = made.select(*columns).exceptAll(near.select(*columns)).withColumn(GONE, F.lit(False))
     gone = near.join(made.select(*by), by, "left_anti").select(*columns)
-    closing = known.where(~F.col("closed") & (F.col("closes_at") < watermark))
     closing = closing.join(spans.select(*sessions.keys, FIRST, LAST), list(sessions.keys), "left")
     closing = closing.where(
         F.col(FIRST).isNull() | ~F.col("session_start").between(F.col(FIRST), F.col(LAST))

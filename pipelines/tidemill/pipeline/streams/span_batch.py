@@ -17,7 +17,7 @@ from tidemill.config.stream_operators.span import Span
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.lake.catalog import Lake
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.silver.frame_cache import kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
 from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
@@ -30,7 +30,7 @@ def merge_spans(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) 
     assert span is not None
     if keyed_merge.newest(lake, table, batch_id) is None:
         return
-    with cached(_changes(batch, span, table, lake)) as changes:
+    with kept_for_merge(_changes(batch, span, table, lake), lake) as changes:
         keyed_merge.bring(changes, batch_id, lake, table, span.keys, started=started)
 
 
