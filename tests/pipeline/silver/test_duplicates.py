@@ -44,6 +44,28 @@ def test_ranges_hold_every_minute_and_are_as_many_as_allowed() -> None:
         assert ranges == sorted(ranges)
 
 
+@pytest.mark.parametrize(
+    ("before", "events", "found"),
+    [
+        ([], [], []),
+        ([], ["a5r2", "b5r1", "a6r3"], []),
+        ([], ["a5r2", "a5r1", "a5r3"], [0, 2]),
+        (["a5"], ["a5r2", "a5r1", "b5r3"], [0, 1]),
+        (["a6"], ["a5r2", "a5r2"], [1]),
+    ],
+)
+def test_the_smallest_record_is_no_duplicate(
+    before: list[str], events: list[str], found: list[int]
+) -> None:
+    """By id, time and record; of the same record, which a batch may have twice, one place."""
+    rows = [
+        {"id": text[:1].encode(), "at": int(text[1]), "record": text[2:].encode(), "place": place}
+        for place, text in enumerate(events)
+    ]
+    known = {(text[:1].encode(), int(text[1:])) for text in before}
+    assert sorted(duplicates.duplicates_among(rows, known)) == found
+
+
 def test_of_a_large_table_only_files_with_times_of_the_batch_are_read(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,17 +8,20 @@ nor of another in the batch.
 Only hashes are brought together, which takes a fraction of the time that ids take; what two events
 share by chance is told apart by their ids. Of the events table the hours of the batch are read; of
 a large one, for a batch without late events, only the files, and the pages in them, of its minutes.
-A run that goes on knows the hashes of hours that it has read (`known_events`): of a small batch
-then only those hours are read that hold a suspect, mostly none.
+
+Of a small batch hashes, ids and times are brought here, and those of what they may be duplicates
+of. A run that goes on knows the hashes of hours that it has read (`known_events`): it reads those
+hours alone that hold a hash of the batch, mostly none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +36,7 @@ from tidemill.lake.times import of_epoch
 from tidemill.pipeline.silver import validation
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.judged_batch import PLACE, JudgedBatch, Totals, totals
-from tidemill.pipeline.silver.known_events import KnownEvents
+from tidemill.pipeline.silver.known_events import Hashes, KnownEvents
 
 # A batch is small up to so many records: every task is given all of its hashes.
 SMALL = 50_000
@@ -45,6 +48,8 @@ FEW = 500_000  # hashes or places of a large batch that every task is given
 LARGE_EVENTS = 2**30  # bytes
 RANGES = 4
 _HASH, _RECORD = "__hash", "__record"
+_FOUND = ["id", "at", "record", "place"]
+_NOTHING = pa.table({name: pa.array([], "int64") for name in (_HASH, "id", "at")})
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,7 @@ def accepted_events(
     `known` is what the run knows of events that were accepted, if it keeps that."""
     mine = _of_batch(valid, lake)
     if batch.records <= SMALL:
-        if known is not None and known.begin(lake):
-            places = _places_by_suspects(mine, batch, batch_id, lake, known)
-        else:
-            places = _places(mine, batch.minutes, batch_id, lake)
+        places = _places_in_small(mine, batch_id, lake, known)
         yield _accepted(_without(valid, places, lake), len(places), batch, lake)
         return
     before = accepted_before(batch.minutes, batch_id, lake)
@@ -85,33 +87,65 @@ def accepted_events(
             yield _accepted(rows, duplicates, batch, lake)
 
 
-def _places(mine: DataFrame, minutes: Sequence[int], batch_id: int, lake: Lake) -> list[int]:
-    """Return the places of a small batch's duplicates: of one another, and of events that were
-    accepted in these minutes."""
-    before = _sharing_hash(accepted_before(minutes, batch_id, lake), F.broadcast(mine))
-    return [row[PLACE] for row in duplicate_places(mine, before, lake).collect()]
-
-
-def _places_by_suspects(
-    mine: DataFrame, batch: JudgedBatch, batch_id: int, lake: Lake, known: KnownEvents
+def _places_in_small(
+    mine: DataFrame, batch_id: int, lake: Lake, known: KnownEvents | None
 ) -> list[int]:
-    """Return the places of a small batch's duplicates by what is known of its hours."""
-    minute = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 60)
-    own = mine.select(_HASH, minute.alias("minute")).toArrow()
+    """Return the places of a small batch's duplicates: of one another, and of events that were
+    accepted before, which are read where `known` does not say that there are none."""
+    own = _collected(mine, lake)
     hashes, minutes = own[_HASH].to_numpy(), own["minute"].to_numpy()
-    hours = minutes // 60
-    known.learn(np.unique(hours).tolist(), lambda hours: _hashes_of(hours, lake), _size(lake))
-    before = known.may_hold(hashes, hours)
-    known.add(batch_id, hashes, hours)
+    asked = np.ones(len(hashes), bool)
+    if known is not None and known.begin(lake):
+        hours = minutes // 60
+        known.learn(np.unique(hours).tolist(), lambda some: _hashes_of(some, lake), _size(lake))
+        asked = known.may_hold(hashes, hours)
+        known.add(batch_id, hashes, hours)
+    before = _collected_before(hashes[asked], minutes[asked], batch_id, lake)
     _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    suspected = before | (counts[which] > 1)
-    if not suspected.any():
-        return []
-    table = pa.table({_HASH: np.unique(hashes[suspected])})
-    suspects = F.broadcast(lake.spark.createDataFrame(table))
-    return _places(
-        _sharing_hash(mine, suspects), np.unique(minutes[before]).tolist(), batch_id, lake
+    suspected = (counts[which] > 1) | np.isin(hashes, before[_HASH].to_numpy())
+    return duplicates_among(
+        own.filter(pa.array(suspected)).select(_FOUND).to_pylist(),
+        {(row["id"], row["at"]) for row in before.select(["id", "at"]).to_pylist()},
     )
+
+
+def duplicates_among(
+    events: Iterable[Mapping[str, Any]], before: Collection[tuple[bytes, int]]
+) -> list[int]:
+    """Return the places of duplicates, as `duplicate_places` does, of events by `id`, `at`,
+    `record` and `place`; `before` are the ids and times of those that were accepted before."""
+    alike: dict[tuple[bytes, int], list[tuple[bytes, int]]] = {}
+    for event in events:
+        identity = event["id"], event["at"]
+        alike.setdefault(identity, []).append((event["record"], event["place"]))
+    return [
+        place
+        for identity, each in alike.items()
+        for _, place in sorted(each)[0 if identity in before else 1 :]
+    ]
+
+
+def _collected(identified: DataFrame, lake: Lake) -> pa.Table:
+    """Bring identified events here: hash and minute, and, byte by byte as Spark compares them, id
+    and record, the time in microseconds, and the place."""
+    at = lake.pipeline.events.event_time
+    return identified.select(
+        _HASH,
+        F.floor(F.unix_seconds(at) / 60).alias("minute"),
+        F.col(validation.EVENT_ID).cast("binary").alias("id"),
+        F.unix_micros(at).alias("at"),
+        F.col(f"{_RECORD}.record_id").cast("binary").alias("record"),
+        F.col(f"{_RECORD}.{PLACE}").alias("place"),
+    ).toArrow()
+
+
+def _collected_before(hashes: Hashes, minutes: Hashes, batch_id: int, lake: Lake) -> pa.Table:
+    """Bring here the events of these minutes that were accepted before and have such a hash."""
+    if not len(hashes):
+        return _NOTHING
+    before = accepted_before(np.unique(minutes).tolist(), batch_id, lake)
+    asked = lake.spark.createDataFrame(pa.table({_HASH: np.unique(hashes)}))
+    return _collected(_sharing_hash(before, F.broadcast(asked)), lake)
 
 
 def _hashes_of(hours: Sequence[int], lake: Lake) -> pa.Table:

@@ -90,7 +90,7 @@ def _merge(
     start: str | None,
 ) -> None:
     batch = int(fields["batch"])
-    stamped = rows.withColumn("batch", beside_code(batch, keys[0]))
+    stamped = rows.withColumn("batch", beside_code(batch, rows.columns[0]))
     stamped.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
     same = [f"known.{name} <=> changed.{name}" for name in keys]
     if start is not None:
