@@ -69,12 +69,14 @@ def test_only_a_suspect_is_looked_up(
     cleaned(lake, events(("e", "10:00"), ("f", "11:30")))
     assert (looked, learned) == ([2], [[1, 0]]), "nothing is read"
     cleaned(lake, events(("g", "09:10"), ("h", "10:10")))
-    assert (looked, learned) == ([2], [[1, 0], [-1]])
+    assert (looked, learned) == ([2, 1], [[1, 0]]), "an hour may come once, so it is looked up"
+    cleaned(lake, events(("k", "09:20")))
+    assert (looked, learned) == ([2, 1], [[1, 0], [-1]]), "when it comes again, it is read"
     cleaned(lake, events(("h", "10:10"), ("i", "11:40"), ("a", "10:00"), ("a", "10:00")))
-    assert looked == [2, 2], "the minutes of what may have come before, which are two"
-    cleaned(lake, events(("j", "10:20"), ("j", "10:20"), ("k", "11:20")))
-    assert looked == [2, 2], "what is twice in a batch needs no event of before"
-    assert ids(lake) == sorted("abcdefghijk")
+    assert looked == [2, 1, 2], "the minutes of what may have come before, which are two"
+    cleaned(lake, events(("j", "10:20"), ("j", "10:20"), ("l", "11:20")))
+    assert looked == [2, 1, 2], "what is twice in a batch needs no event of before"
+    assert ids(lake) == sorted("abcdefghijkl")
 
 
 def optimize(lake: TestLake) -> None:
@@ -200,8 +202,11 @@ def test_hours_make_room_for_those_that_are_asked_for(monkeypatch: pytest.Monkey
         return pa.table({"hash": of * 100 + np.arange(len(of)), "hour": of})
 
     known.learn([1, 2, 3, 4], read, None)
+    assert not known._hours, "they may not come again"
+    known.learn([1, 2, 3, 4], read, None)
     assert sorted(known._hours) == [2, 3, 4], "the newest first, while there is room"
-    known.learn([2, 9], read, None)
+    for _ in range(2):
+        known.learn([2, 9], read, None)
     assert sorted(known._hours) == [2, 4, 9], "the oldest that is not asked for goes"
 
 

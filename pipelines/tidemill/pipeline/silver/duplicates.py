@@ -95,7 +95,8 @@ def _places_in_small(
     own = _collected(mine, lake)
     hashes, minutes = own[_HASH].to_numpy(), own["minute"].to_numpy()
     asked = np.ones(len(hashes), bool)
-    if known is not None and known.begin(lake):
+    if known is not None:
+        known.begin(lake)
         hours = minutes // 60
         known.learn(np.unique(hours).tolist(), lambda some: _hashes_of(some, lake), _size(lake))
         asked = known.may_hold(hashes, hours)

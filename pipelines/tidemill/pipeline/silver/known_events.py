@@ -1,6 +1,6 @@
 """Which accepted events a run of clean knows of, so that it need not read them in each batch.
 
-    hours of a batch ──those not known yet──► events, read once ──the hash of each──┐
+    hours of a batch ──had before, not known yet──► events, read once ──the hashes──┐
     the batch's own hashes, before they are written ────────────────────────────────┴─► hours
     hashes of the next batch ──those that their hour holds──► suspects: looked up by their ids
 
@@ -41,18 +41,15 @@ class KnownEvents:
     def __init__(self) -> None:
         """Know nothing."""
         self._hours: dict[int, _Hour] = {}
+        self._asked: set[int] = set()
         self._generation, self._version, self._batch = "", -1, -1
-        self._begun = False
 
-    def begin(self, lake: Lake) -> bool:
-        """Forget what the events table no longer bears out; return whether there is something to
-        gain. In a run's first batch there is not: it may be its only one."""
+    def begin(self, lake: Lake) -> None:
+        """Forget what the events table no longer bears out."""
         recent = lake.commits(lake.tables.events.name)
         if not self._holds(recent, lake):
             self._hours.clear()
         self._generation, self._version = lake.generation, recent[0].version
-        begun, self._begun = self._begun, True
-        return begun
 
     def _holds(self, recent: Sequence[ledger.Commit], lake: Lake) -> bool:
         """Return whether since the version that is known this run's newest batch was appended and
@@ -65,9 +62,11 @@ class KnownEvents:
         return [(one.ledger or {})["batch"] for one in own] == [self._batch] * len(moved)
 
     def learn(self, hours: Sequence[int], read: Read, size: int | None) -> None:
-        """Read hours that are not known yet, the newest first: all that a batch has where the table
-        is small (`size`, in bytes, None where nobody knows), else some."""
-        missing = sorted({*hours} - {*self._hours}, reverse=True)
+        """Read the hours of a batch that an earlier batch had too and that are not known yet, the
+        newest first: all of them where the table is small (`size`, in bytes, None where nobody
+        knows), else some."""
+        missing = sorted(self._asked.intersection(hours) - {*self._hours}, reverse=True)
+        self._asked.update(hours)
         if missing and size is not None and size <= WHOLE:
             self._learn(missing, read)
             missing = []
