@@ -37,9 +37,9 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     hours: list[list[int]] = []
     real = duplicates._hashes_of
 
-    def watched(some: Sequence[int], lake: object) -> pa.Table:
+    def watched(lake: object, some: Sequence[int], most: int | None) -> pa.Table | None:
         hours.append([hour - HOUR for hour in some])
-        return real(some, lake)  # type: ignore[arg-type]
+        return real(lake, some, most)  # type: ignore[arg-type]
 
     monkeypatch.setattr(duplicates, "_hashes_of", watched)
     return hours
@@ -193,11 +193,25 @@ def test_events_are_accepted_once_whatever_is_known(
     assert len(found) - len(named) == without
 
 
+def test_an_hour_that_is_too_large_is_looked_up(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch, looked: list[int], learned: list[list[int]]
+) -> None:
+    monkeypatch.setattr(known_events, "WHOLE", 0)
+    monkeypatch.setattr(known_events, "LARGEST", 2)
+    lake = lakes.new()
+    cleaned(lake, events(("a", "10:00"), ("b", "10:01"), ("c", "10:02"), ("d", "11:00")))
+    cleaned(lake, events(("c", "10:02"), ("e", "10:03"), ("f", "11:01")))
+    cleaned(lake, events(("e", "10:03"), ("g", "11:02")))
+    assert ids(lake) == sorted("abcdefg")
+    assert learned == [[1], [0]], "its events are counted once"
+    assert looked == [4, 2, 1]
+
+
 def test_hours_make_room_for_those_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_events, "MOST", 30)
     known = KnownEvents()
 
-    def read(hours: Sequence[int]) -> pa.Table:
+    def read(hours: Sequence[int], most: int | None) -> pa.Table:
         of = np.repeat(np.asarray(hours), 10)
         return pa.table({"hash": of * 100 + np.arange(len(of)), "hour": of})
 

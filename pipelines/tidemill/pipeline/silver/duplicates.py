@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -98,7 +98,7 @@ def _places_in_small(
     if known is not None:
         known.begin(lake)
         hours = minutes // 60
-        known.learn(np.unique(hours).tolist(), lambda some: _hashes_of(some, lake), _size(lake))
+        known.learn(np.unique(hours).tolist(), partial(_hashes_of, lake), _size(lake))
         asked = known.may_hold(hashes, hours)
         known.add(batch_id, hashes, hours)
     before = _collected_before(hashes[asked], minutes[asked], batch_id, lake)
@@ -149,10 +149,13 @@ def _collected_before(hashes: Hashes, minutes: Hashes, batch_id: int, lake: Lake
     return _collected(_sharing_hash(before, F.broadcast(asked)), lake)
 
 
-def _hashes_of(hours: Sequence[int], lake: Lake) -> pa.Table:
-    """Read the hashes of the accepted events of some hours."""
+def _hashes_of(lake: Lake, hours: Sequence[int], most: int | None) -> pa.Table | None:
+    """Read the hashes of the accepted events of some hours; None where they are more than `most`,
+    which is counted before."""
     rows = lake.spark.table(lake.tables.events.name)
     rows = rows.where(_of_hours([hour * 60 for hour in hours]))
+    if most is not None and rows.count() > most:
+        return None
     with_id = rows.where(F.col(validation.EVENT_ID).isNotNull())
     hour = F.floor(F.unix_seconds("event_hour") / 3600)
     return with_id.select(

@@ -9,7 +9,8 @@ and batches that were not written in the end. So this says where to look, never 
 
 It holds for one version of the events table and the batch that this run appended to it since. After
 any other commit that moves rows (another writer's, a rebuild's, expiry's) nothing is known. Known
-are 64 million events at most, in 8 bytes each; hours beyond are looked up in the table.
+are 64 million events at most, in 8 bytes each; hours beyond, and those of more than 16 million, are
+looked up in the table.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ MOST = 64_000_000  # events that are known at a time
 # How much a batch reads to know it from then on: a table of so many bytes whole, else some hours.
 WHOLE = 128 * 2**20
 HOURS, EVENTS = 8, 4_000_000
+LARGEST = 16_000_000  # events of an hour that are brought into the driver at once
 
-Read = Callable[[Sequence[int]], pa.Table]
-"""Reads `hash` and `hour` (since 1970) of all events with an id in some hours."""
+Read = Callable[[Sequence[int], int | None], pa.Table | None]
+"""Reads `hash` and `hour` (since 1970) of all events with an id in some hours; None where they are
+more than a number."""
 
 
 class KnownEvents:
@@ -42,6 +45,7 @@ class KnownEvents:
         """Know nothing."""
         self._hours: dict[int, _Hour] = {}
         self._asked: set[int] = set()
+        self._too_large: set[int] = set()
         self._generation, self._version, self._batch = "", -1, -1
 
     def begin(self, lake: Lake) -> None:
@@ -65,18 +69,23 @@ class KnownEvents:
         """Read the hours of a batch that an earlier batch had too and that are not known yet, the
         newest first: all of them where the table is small (`size`, in bytes, None where nobody
         knows), else some."""
-        missing = sorted(self._asked.intersection(hours) - {*self._hours}, reverse=True)
+        missing = sorted(
+            self._asked.intersection(hours) - {*self._hours} - self._too_large, reverse=True
+        )
         self._asked.update(hours)
         if missing and size is not None and size <= WHOLE:
-            self._learn(missing, read)
+            self._learn(missing, read, None)
             missing = []
         left = EVENTS
         for hour in missing[:HOURS]:
             if left > 0 and self._has_room(hours):
-                left -= self._learn([hour], read)
+                left -= self._learn([hour], read, LARGEST)
 
-    def _learn(self, hours: Sequence[int], read: Read) -> int:
-        found = read(hours)
+    def _learn(self, hours: Sequence[int], read: Read, most: int | None) -> int:
+        found = read(hours, most)
+        if found is None:
+            self._too_large.update(hours)
+            return 0
         hashes, of = found["hash"].to_numpy(), found["hour"].to_numpy()
         for hour in hours:
             self._hours[hour] = _Hour()
