@@ -215,12 +215,12 @@ def test_hours_make_room_for_those_that_are_asked_for(monkeypatch: pytest.Monkey
         of = np.repeat(np.asarray(hours), 10)
         return pa.table({"hash": of * 100 + np.arange(len(of)), "hour": of})
 
-    known.learn([1, 2, 3, 4], read, None)
+    known.learn([1, 2, 3, 4], read, lambda: None)
     assert not known._hours, "they may not come again"
-    known.learn([1, 2, 3, 4], read, None)
+    known.learn([1, 2, 3, 4], read, lambda: None)
     assert sorted(known._hours) == [2, 3, 4], "the newest first, while there is room"
     for _ in range(2):
-        known.learn([2, 9], read, None)
+        known.learn([2, 9], read, lambda: None)
     assert sorted(known._hours) == [2, 4, 9], "the oldest that is not asked for goes"
 
 

@@ -38,7 +38,7 @@ from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.judged_batch import PLACE, JudgedBatch, Totals, totals
 from tidemill.pipeline.silver.known_events import Hashes, KnownEvents
 
-# A batch is small up to so many records: every task is given all of its hashes.
+# A batch is small up to so many records: its hashes, ids and times are brought to the driver.
 SMALL = 50_000
 PLACES = 1_000  # duplicates that stand in a plan one by one
 FEW = 500_000  # hashes or places of a large batch that every task is given
@@ -98,7 +98,7 @@ def _places_in_small(
     if known is not None:
         known.begin(lake)
         hours = minutes // 60
-        known.learn(np.unique(hours).tolist(), partial(_hashes_of, lake), _size(lake))
+        known.learn(np.unique(hours).tolist(), partial(_hashes_of, lake), partial(_size, lake))
         asked = known.may_hold(hashes, hours)
         known.add(batch_id, hashes, hours)
     before = _collected_before(hashes[asked], minutes[asked], batch_id, lake)
@@ -156,11 +156,11 @@ def _hashes_of(lake: Lake, hours: Sequence[int], most: int | None) -> pa.Table |
     rows = rows.where(_of_hours([hour * 60 for hour in hours]))
     if most is not None and rows.count() > most:
         return None
-    with_id = rows.where(F.col(validation.EVENT_ID).isNotNull())
-    hour = F.floor(F.unix_seconds("event_hour") / 3600)
-    return with_id.select(
-        F.xxhash64(*_identity(lake)).alias("hash"), hour.cast("int").alias("hour")
-    ).toArrow()
+    hour = F.floor(F.unix_seconds(lake.pipeline.events.event_time) / 3600)
+    hashes = _identified(rows, lake, F.lit(None)).select(
+        F.col(_HASH).alias("hash"), hour.cast("int").alias("hour")
+    )
+    return hashes.toArrow()
 
 
 @contextmanager

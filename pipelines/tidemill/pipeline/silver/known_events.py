@@ -65,17 +65,20 @@ class KnownEvents:
         own = ledger.appends(moved, lake.generation)
         return [(one.ledger or {})["batch"] for one in own] == [self._batch] * len(moved)
 
-    def learn(self, hours: Sequence[int], read: Read, size: int | None) -> None:
+    def learn(self, hours: Sequence[int], read: Read, size: Callable[[], int | None]) -> None:
         """Read the hours of a batch that an earlier batch had too and that are not known yet, the
-        newest first: all of them where the table is small (`size`, in bytes, None where nobody
-        knows), else some."""
+        newest first: all of them where the table is small (`size` tells its bytes, None where
+        nobody knows), else some."""
         missing = sorted(
             self._asked.intersection(hours) - {*self._hours} - self._too_large, reverse=True
         )
         self._asked.update(hours)
-        if missing and size is not None and size <= WHOLE:
+        if not missing:
+            return
+        bytes_ = size()
+        if bytes_ is not None and bytes_ <= WHOLE:
             self._learn(missing, read, None)
-            missing = []
+            return
         left = EVENTS
         for hour in missing[:HOURS]:
             if left > 0 and self._has_room(hours):

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 SOURCE = "tidemill_changed_rows"
 GONE = "__gone"  # of a row: its keys have none any more
-Hours = tuple[datetime, datetime]
+HourRange = tuple[datetime, datetime]
 
 
 def newest(lake: Lake, table: Table, batch: int) -> Mapping[str, Any] | None:
@@ -74,7 +74,7 @@ def _counted(rows: DataFrame, start: str | None) -> Mapping[str, Any]:
     return row.asDict()
 
 
-def whole_hours(first: datetime, last: datetime) -> Hours:
+def whole_hours(first: datetime, last: datetime) -> HourRange:
     """Return the whole hours that hold what is between two times, by their ends."""
     begun, ended = (at.replace(minute=0, second=0, microsecond=0) for at in (first, last))
     return begun, ended + timedelta(hours=1)

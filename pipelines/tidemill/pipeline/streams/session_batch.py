@@ -28,7 +28,7 @@ from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
 from tidemill.pipeline.silver.frame_cache import kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
-from tidemill.pipeline.streams.keyed_merge import GONE, Hours, whole_hours
+from tidemill.pipeline.streams.keyed_merge import GONE, HourRange, whole_hours
 from tidemill.pipeline.streams.operators.input_rows import TIME
 from tidemill.pipeline.streams.session_rows import GAP, session_rows, taken
 
@@ -74,7 +74,7 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
             )
 
 
-def _of_hours(table: Table, hours: Hours, lake: Lake) -> DataFrame:
+def _of_hours(table: Table, hours: HourRange, lake: Lake) -> DataFrame:
     """Return the sessions that are in some hours, if with one end."""
     begun, ended = map(times.at, hours)
     known = lake.spark.table(table.name).drop("batch")
@@ -86,7 +86,8 @@ def _open(table: Table, watermark: int | None, lake: Lake) -> DataFrame:
     commit, None where it does not say it."""
     known = lake.spark.table(table.name).drop("batch")
     if watermark is not None:
-        begun, _ = whole_hours(*[times.of_micros(watermark)] * 2)
+        at = times.of_micros(watermark)
+        begun, _ = whole_hours(at, at)
         known = known.where(F.col("closes_at") >= times.at(begun))
     return known.where(~F.col("closed"))
 
@@ -113,7 +114,7 @@ def _spans(new: DataFrame, known: DataFrame, sessions: Sessions) -> DataFrame:
 
 
 def _events_of(
-    spans: DataFrame, hours: Hours, sessions: Sessions, lake: Lake, clean: int
+    spans: DataFrame, hours: HourRange, sessions: Sessions, lake: Lake, clean: int
 ) -> DataFrame:
     """Return the events of the spans, which lie in these hours, up to a batch of clean."""
     begun, ended = map(times.at, hours)
