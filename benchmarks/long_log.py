@@ -152,7 +152,8 @@ def read_current(lake: Lake, repeats: int = 5) -> list[float]:
 
 def append_batches(lake: Lake, files: int) -> None:
     """Give `tidemill_batches` so many files of today more: its newest append again and again, each
-    a commit and a file, which `batch_log.append` would take half a second for."""
+    a commit and a file, which `batch_log.append` would take half a second for; then a checkpoint.
+    """
     assert lake.place.folder is not None
     table = lake.place.folder / "tidemill_batches"
     log = table / "_delta_log"
@@ -165,12 +166,19 @@ def append_batches(lake: Lake, files: int) -> None:
         os.link(first, table / add["path"])
         lines = "".join(json.dumps(action) + "\n" for action in actions)
         (log / f"{version:020}.json").write_text(lines)
+    newest, now = newest + files, time.time()
+    for file in log.glob("0*.*"):  # a minute between two commits
+        at = now - 60 * (newest - int(file.name.split(".")[0]))
+        os.utime(file, (at, at))
+    _delta_log(lake.spark, table).checkpoint()
 
 
 def join_batches(lake: Lake) -> None:
+    """Run the steps `optimize` and `log` for `tidemill_batches`, in their order."""
     register(lake.spark, lake.place)
-    steps = maintenance.plan(lake, Clock(), ("optimize",))
-    maintenance.maintain(lake, [step for step in steps if step.table == "tidemill_batches"])
+    for group in ("optimize", "log"):
+        steps = maintenance.plan(lake, Clock(), (group,))
+        maintenance.maintain(lake, [step for step in steps if step.table == "tidemill_batches"])
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -249,7 +257,8 @@ def main() -> None:
             reads["as after the ticks"] = read_current(lake)
             append_batches(lake, HOUR)
             reads[f"{HOUR} more, of today: an hour without maintenance"] = read_current(lake)
-            append_batches(lake, DAY - HOUR)
+            for _ in range(DAY // HOUR - 1):
+                append_batches(lake, HOUR)
             reads[f"{DAY:,} more: a day without any"] = read_current(lake)
             join_batches(lake)
             reads["the same, after maintenance"] = read_current(lake)
