@@ -28,13 +28,12 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.commits.races import TRIES, lost_race
 from tidemill.lake.parameters import ask
 from tidemill.lake.schema import creation
 from tidemill.lake.statements import statement
-from tidemill.pipeline.gold.merge import lost_race
 from tidemill.pipeline.silver import replays, validation
 
-TRIES = 3
 SHOWN = 10  # ids that a message names
 WORDS = {"record_id", "raw_payload"}
 LEFT_OUT = {"reasons"}  # that an export has for its reader

@@ -17,6 +17,7 @@ from tidemill.features import FeatureView
 from tidemill.features.windows import BEGINNING, duration
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import failpoints, ledger, writer
+from tidemill.lake.commits.races import past_others
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.parameters import ask, literal
 from tidemill.lake.schema import expired_before
@@ -24,7 +25,7 @@ from tidemill.lake.statements import statement
 from tidemill.lake.tables import Table
 from tidemill.operations.maintenance.partitions import files_of, text_of
 from tidemill.operations.maintenance.step import Step, many
-from tidemill.pipeline.gold import empty_rows, merge
+from tidemill.pipeline.gold import empty_rows
 from tidemill.pipeline.silver import key_base, minute_buckets
 
 
@@ -102,7 +103,7 @@ def _fold(lake: Lake, view: FeatureView, table: Table, before: datetime) -> str:
         rows = key_base.rows(lake, view, before).select(*table.column_names)
         writer.write(rows, table.name, ledger_fields, replaces_where=scope)
 
-    merge.past_others(write)
+    past_others(write)
     failpoints.reach("expiry.folded")
     return f"folded what is before {iso(before)}"
 

@@ -16,6 +16,7 @@ from tidemill.errors import LockedError
 from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits.races import lost_race
 from tidemill.operations.maintenance import expiry, log_retention
 from tidemill.operations.maintenance.checkpoint_files import tidy
 from tidemill.operations.maintenance.compaction import optimize
@@ -25,7 +26,6 @@ from tidemill.operations.maintenance.served_history import history
 from tidemill.operations.maintenance.step import Done, Step
 from tidemill.operations.maintenance.vacuum import vacuum
 from tidemill.pipeline import batch_log
-from tidemill.pipeline.gold import merge
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def _run(step: Step) -> str:
     except LockedError as error:
         log.info("%s %s: %s", step.action, step.table, error)
     except PySparkException as error:
-        if not merge.lost_race(error):
+        if not lost_race(error):
             raise
     return "another write came first; left for the next time"
 

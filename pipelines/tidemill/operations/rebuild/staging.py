@@ -27,15 +27,14 @@ from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits.races import TRIES, lost_race
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.schema import creation
 from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
 from tidemill.operations.rebuild import backfill_rows
-from tidemill.pipeline.gold import merge
 from tidemill.pipeline.silver import minute_buckets
 
-TRIES = 3
 FROM_EVENTS = "buckets from events"
 
 
@@ -138,7 +137,7 @@ class Staging:
             try:
                 writer.write(rows, name, ledger_fields, replaces_where=scope)
             except PySparkException as error:
-                if not merge.lost_race(error):
+                if not lost_race(error):
                     raise
             else:
                 return self._put(name)

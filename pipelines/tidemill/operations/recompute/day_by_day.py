@@ -14,6 +14,7 @@ from tidemill.errors import UsageError
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import failpoints, writer
+from tidemill.lake.commits.races import past_others
 from tidemill.lake.schema import creation, sql_views
 from tidemill.lake.schema.verification import difference
 from tidemill.lake.tables import Table, day_tables
@@ -23,7 +24,6 @@ from tidemill.operations.recompute import wanted_days
 from tidemill.operations.recompute.stream_days import StreamDays, kept
 from tidemill.operations.recompute.view_days import ViewDays
 from tidemill.operations.recompute.wanted_days import Days, KnownEvents
-from tidemill.pipeline.gold.merge import past_others
 
 log = logging.getLogger(__name__)
 

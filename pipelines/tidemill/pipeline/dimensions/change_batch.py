@@ -25,9 +25,9 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import Commit
+from tidemill.lake.commits.races import past_others
 from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions import change_records, dimension_merge
-from tidemill.pipeline.gold.merge import past_others
 from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.validation import changed_fields
 

@@ -6,7 +6,7 @@ two that bring gold to the same number one wins, and the other gets None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -17,15 +17,12 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.commits.races import lost_race
 from tidemill.lake.parameters import ask
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
-
-# The last one: another commit changed the table's properties, as expiry and log retention do.
-TRIES = 3
-_LOST = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED")
 
 
 def merge_changes(
@@ -124,20 +121,3 @@ def _ledger_fields(
         "seconds": {**request.seconds, "diff": changes.seconds},
         "changed": sum(changes.counts.values()),
     }
-
-
-def past_others(write: Callable[[], None]) -> None:
-    """Write, and at most twice more where another commit came first, as maintenance's may, which
-    changes no row."""
-    for tries in range(TRIES, 0, -1):
-        try:
-            return write()
-        except PySparkException as error:
-            if tries == 1 or not lost_race(error):
-                raise
-
-
-def lost_race(error: PySparkException) -> bool:
-    """Return whether another commit came first: by its condition, or as Delta's Python words it."""
-    condition = error.getCondition() or ""
-    return condition.startswith(_LOST) or any(f"[{word}" in str(error) for word in _LOST)

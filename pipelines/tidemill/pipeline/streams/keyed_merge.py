@@ -15,9 +15,9 @@ from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.commits.races import past_others
 from tidemill.lake.parameters import beside_code, literal
 from tidemill.lake.tables import Table
-from tidemill.pipeline.gold.merge import past_others
 
 log = logging.getLogger(__name__)
 
