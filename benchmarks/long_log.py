@@ -7,9 +7,9 @@
 
 The lakes take turns, tick by tick, in one process: a ratio is the median of the ratios of such
 turns, to the short one's. Gold is compared with DuckDB's count after each tick that counts. Then
-`tidemill_batches` gets the files that a run appends in an hour and in a day, and `<view>_current`
-is read with them and without, before and after maintenance has joined them. `--write` puts the
-table into docs/benchmarks.md.
+`tidemill_batches` gets the files that a run leaves apart at most, then as many as it appends in a
+day, none joined, and `<view>_current` is read with them and without, before and after maintenance
+has joined them. `--write` puts the table into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MODE = "incremental"
 WISHED = 1.2
 LINKS = 30_000  # names of one file: a file system takes so many
 EACH = 10  # commits between two checkpoints
-HOUR, DAY = 60, 1_440  # files of tidemill_batches
+APART, DAY = batch_log.JOINED_EVERY, 1_440  # files of tidemill_batches
 
 
 # -- lakes ---------------------------------------------------------------------------------------
@@ -138,16 +138,16 @@ def measure(
     return seconds
 
 
-def read_current(lake: Lake, repeats: int = 5) -> list[float]:
-    """Return the seconds of reading all of `engagement_current`, the first read left out."""
+def read_current(lake: Lake, warm: int = 9, counted: int = 9) -> list[float]:
+    """Return the seconds of reading all of `engagement_current`, after some that only warm up."""
     register(lake.spark, lake.place)
     seconds = []
-    for _ in range(repeats + 1):
+    for _ in range(warm + counted):
         started = time.monotonic()
         frame = lake.spark.table("engagement_current")
         frame.write.format("noop").mode("overwrite").save()
         seconds.append(time.monotonic() - started)
-    return seconds[1:]
+    return seconds[warm:]
 
 
 def append_batches(lake: Lake, files: int) -> None:
@@ -254,12 +254,13 @@ def main() -> None:
         reads: dict[str, list[float]] = {}
         if not asked.no_views:
             lake = lakes[SHORT]
-            reads["as after the ticks"] = read_current(lake)
-            append_batches(lake, HOUR)
-            reads[f"{HOUR} more, of today: an hour without maintenance"] = read_current(lake)
-            for _ in range(DAY // HOUR - 1):
-                append_batches(lake, HOUR)
-            reads[f"{DAY:,} more: a day without any"] = read_current(lake)
+            join_batches(lake)
+            reads["joined"] = read_current(lake)
+            append_batches(lake, APART)
+            reads[f"{APART} more, of today: the most that a run leaves apart"] = read_current(lake)
+            for _ in range(DAY // APART - 1):
+                append_batches(lake, APART)
+            reads[f"{DAY:,} more: a day of them, none joined"] = read_current(lake)
             join_batches(lake)
             reads["the same, after maintenance"] = read_current(lake)
     print(table := report(asked.files, seconds, logs, cleaning, reads))

@@ -310,6 +310,20 @@ def test_the_open_day_is_joined(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -
     assert step.run() == "3 files became 1"
 
 
+def test_a_run_joins_what_it_appends(lakes: Lakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every fourth version here: `<view>_current` never opens more files of the day."""
+    monkeypatch.setattr(batch_log, "JOINED_EVERY", 4)
+    lake = lakes.new()
+    now = datetime.now(timezone.utc)
+    table = lake.lake.tables.batches.name
+    files = []
+    for version in range(9):
+        batch_log.append(lake.lake, [row_of(lake, now, version)])
+        files.append(len(lake.lake.files(table)))
+    assert files == [1, 2, 3, 1, 2, 3, 1, 2, 3], "joining is a version too"
+    assert lake.spark.table(table).count() == 9
+
+
 def files_read(frame: DataFrame) -> list[int]:
     """The files that each scan of `tidemill_batches` read."""
     query = frame._jdf.queryExecution()

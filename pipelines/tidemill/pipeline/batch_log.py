@@ -4,7 +4,8 @@
                                  └────────────► Prometheus, the lines of `run`
 
 The pipeline's main thread records them, outside the ticks; a crash loses nothing, as the ledgers
-tell it again.
+tell it again. Each append is a file, and who reads `<view>_current` opens those of the newest day:
+every so many commits of the table they are joined.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -23,10 +25,12 @@ from tidemill.lake.batches import COUNTS, BatchRow, Flow, Versions
 from tidemill.lake.catalog import Lake, checkpoint_root
 from tidemill.lake.commits import writer
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.commits.races import lost_race
 from tidemill.lake.integrity import interrupted_swaps
 from tidemill.lake.statements import statement
 
 RECENT = timedelta(days=2)
+JOINED_EVERY = 16  # commits of `tidemill_batches`
 
 
 def flow(lake: Lake) -> Flow:
@@ -146,7 +150,22 @@ def append(lake: Lake, rows: Sequence[BatchRow], versions: Versions | None = Non
         writer.write(frame, table.name, {**fields, **beside})
         if versions is not None and interrupted_swaps.moved(lake.place, lake.pipeline.pipeline):
             interrupted_swaps.keep(lake.place, lake.pipeline.pipeline, None)
+        _join_files(lake, max(record["date"] for record in records))
     reach("batches.recorded")
+
+
+def _join_files(lake: Lake, day: date) -> None:
+    """Make one file of the day's at every sixteenth version of the table, where the lake is a
+    folder; in a catalog maintenance does. Another process's commit may come first, or take that
+    version: then they are joined the next time."""
+    table = lake.tables.batches.name
+    version = lake.newest_version(table)
+    if version and version % JOINED_EVERY == 0:
+        try:
+            lake.spark.sql(f"OPTIMIZE {table} WHERE date = '{day}'").collect()
+        except PySparkException as error:
+            if not lost_race(error):
+                raise
 
 
 def as_row(lake: Lake, row: BatchRow) -> dict[str, Any]:
