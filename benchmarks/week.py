@@ -33,7 +33,7 @@ from typing import Any
 
 import duckdb
 import tick
-from measuring import CURVES, machine, resident, say, temporary, tree, wish, write
+from measuring import CURVES, cpu_seconds, machine, resident, say, temporary, tree, wish, write
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place, iso
@@ -133,9 +133,10 @@ class Week:
         spark = self.lake.spark
         rows = duckdb.sql(events_of(self.plan, number, number + 1)).to_arrow_table()
         events = spark.createDataFrame(rows)
-        started = time.monotonic()
+        started, used = time.monotonic(), cpu_seconds(tree())
         feature_step.feature_batch(events, number, lake=self.lake, clock=Clock(), follows="event")
         found["seconds"] = round(time.monotonic() - started, 3)
+        found["cpu"] = round(cpu_seconds(tree()) - used, 3)
         if number % self.plan.record == 0:
             started = time.monotonic()
             self.recorder.record()
@@ -333,6 +334,7 @@ def kept(name: str) -> Callable[[Record], float | None]:
 Judged = tuple[Callable[[Record], float | None], str, float | None]
 LINES: dict[str, Judged] = {
     "seconds a tick": (lambda record: record["seconds"], "{:.2f} s", 1.2),
+    "seconds of CPU a tick": (lambda record: record.get("cpu"), "{:.2f} s", None),
     "seconds of maintenance": (lambda r: r.get("upkeep", {}).get("all"), "{:.2f} s", None),
     "keys changed": (lambda record: record["changed"], "{:,.0f}", None),
     "files of the newest versions": (total("files"), "{:,.0f}", 1.1),
