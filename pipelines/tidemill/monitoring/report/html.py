@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from html import escape
@@ -84,10 +85,9 @@ def section(
     if not rows:
         return Section(title, what, listing, empty=empty)
     x, y = x or columns[0], y or columns[-1]
-    plots = {
-        name: _svg(title, columns, rows, kind, x, y, color, labels, size)
-        for name, size in WIDTHS.items()
-    }
+    made = charts.chart(columns, rows, kind=kind, x=x, y=y, color=color, labels=labels)
+    spec = made.to_dict()
+    plots = {name: _svg(title, spec, size) for name, size in WIDTHS.items()}
     return Section(title, what, listing, plots, opened=opened)
 
 
@@ -127,25 +127,13 @@ def style() -> str:
     return f"<style>{STYLE.read_text('utf-8').removesuffix(chr(10))}</style>"
 
 
-def _svg(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    kind: str,
-    x: str,
-    y: str,
-    color: str | None,
-    labels: dict[str, str] | None,
-    size: tuple[int, int],
-) -> str:
+def _svg(title: str, spec: Mapping[str, Any], size: tuple[int, int]) -> str:
     """Return a plot as text that stands in the page, in the page's own colors."""
     from tidemill.query import figure
 
     width, height = size
-    made = charts.chart(
-        columns, rows, kind=kind, x=x, y=y, color=color, labels=labels, width=width, height=height
-    )
-    drawing = figure.svg(_dressed(made.to_dict(), width))
+    own = {**deepcopy(spec), "width": width, "height": height}
+    drawing = figure.svg(_dressed(own, width))
     return drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}, a plot" ', 1)
 
 
