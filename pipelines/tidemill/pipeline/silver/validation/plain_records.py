@@ -25,7 +25,10 @@ from tidemill.pipeline.silver.validation.record import Field, enriched, event_ti
 from tidemill.pipeline.silver.validation.rules import Rule, rules
 
 PLAIN = "__plain"
-_CHARACTER = r'[^"\\\p{Cntrl}]'
+# What \p{Cntrl} is, one by one: Java looks them up in a table, where it asks of each character what
+# class it has.
+_CONTROLS = "".join(rf"\x{code:02X}" for code in (*range(0x20), 0x7F))
+_CHARACTER = rf'[^"\\{_CONTROLS}]'
 _TIME = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
     r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
