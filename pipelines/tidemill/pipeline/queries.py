@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,6 +34,7 @@ from tidemill.pipeline.publication import publish_view
 from tidemill.sources import Source
 
 Trigger = Mapping[str, Any]
+Refreshes = Literal["each batch", "last batch", "never"]
 ONCE: Trigger = {"availableNow": True}
 
 
@@ -45,7 +46,7 @@ class Pipeline:
     source: Source
     clock: Clock
     follows: str  # "event" or "wall"
-    refreshes: bool = True  # a rebuild refreshes once, at its end
+    refreshes: Refreshes = "each batch"  # a rebuild refreshes once, at its end
     feeds: Mapping[str, Source] = field(default_factory=dict)  # of dimensions, by their names
 
     @property
@@ -105,6 +106,13 @@ class Pipeline:
         if query.per_view:
             return True
         return not any(map(self.lake.is_as_made, self.lake.tables_of(query, (query.reads,))))
+
+    def fills_gold(self, name: str) -> bool:
+        """Tell whether a query refreshes gold, and no view's was ever refreshed. The stateful
+        engine's gold is its own query's."""
+        query = self.query(name)
+        writes = query.ledger == "features" and not self.states
+        return writes and not _has_refreshed(self.lake, query)
 
     def source_of(self, query: Query) -> Source:
         """Return the source that a query lands: the pipeline's, or its dimension's."""

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from types import FrameType
 
@@ -126,11 +126,22 @@ def run_once(
     for name in pipeline.queries:
         if stop:
             break
-        finish(name, pipeline, stop, recorder)
+        if pipeline.fills_gold(name):
+            fill(name, pipeline, stop, recorder)
+        else:
+            finish(name, pipeline, stop, recorder)
     if not stop:
         pipeline.refresh()
     recorder.record()
     return recorder.totals
+
+
+def fill(name: str, pipeline: Pipeline, stop: Stop, recorder: Recorder) -> None:
+    """Run the query that fills gold for the first time: nobody has read any of it yet, so it is
+    refreshed once, in the last batch, or behind the one that a stop makes the last."""
+    finish(name, replace(pipeline, refreshes="last batch"), stop, recorder)
+    if stop:
+        pipeline.refresh()
 
 
 def finish(name: str, pipeline: Pipeline, stop: Stop, recorder: Recorder) -> None:

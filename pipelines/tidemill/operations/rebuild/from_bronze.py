@@ -109,7 +109,7 @@ def _through(
     queries = [query.checkpoint for query in graph if not query.per_view]
     pipeline.claim((*queries, *pipeline.states))
     recorder = Recorder(pipeline, observers)
-    quiet = replace(pipeline, refreshes=False)
+    quiet = replace(pipeline, refreshes="never")
     for query in queries:
         if not stop:
             finish(query, quiet, stop, recorder)

@@ -36,7 +36,7 @@ class Work:
 
     def catch_up(self, lake: Lake) -> None:
         """Have the feature query read every event that there is."""
-        pipeline = replace(self.pipeline(lake), refreshes=False)
+        pipeline = replace(self.pipeline(lake), refreshes="never")
         pipeline.claim(("feature",))
         recorder = Recorder(pipeline, [Callback(self.tell)])
         finish("feature", pipeline, self.stop, recorder)

@@ -26,10 +26,11 @@ from tidemill.pipeline.view_refresh import arrive_view, refresh_view
 
 def start(pipeline: Pipeline, query: Query, trigger: Trigger) -> StreamingQuery:
     """Start bringing events into buckets and gold."""
-    lake, clock, follows = pipeline.lake, pipeline.clock, pipeline.follows
+    lake = pipeline.lake
     step = partial(append_batch, lake=lake)
-    if pipeline.refreshes:
-        step = partial(feature_batch, lake=lake, clock=clock, follows=follows)
+    if pipeline.refreshes != "never":
+        batch = filling_batch if pipeline.refreshes == "last batch" else feature_batch
+        step = partial(batch, lake=lake, clock=pipeline.clock, follows=pipeline.follows)
     writer = pipeline.follow(query).writeStream.foreachBatch(step)
     return pipeline.named(writer, query, trigger).start()
 
@@ -57,12 +58,29 @@ def feature_batch(
                 publish_view(lake, view)
 
 
+def filling_batch(
+    batch: DataFrame, batch_id: int, *, lake: Lake, clock: Clock, follows: str
+) -> None:
+    """One batch of those that fill gold for the first time: without the refresh while more events
+    wait, which only a folder tells."""
+    if _more_wait(lake, batch_id):
+        append_batch(batch, batch_id, lake=lake)
+    else:
+        feature_batch(batch, batch_id, lake=lake, clock=clock, follows=follows)
+
+
 def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
     """One batch of feature without the refresh: append each view's buckets."""
     with _read_once(batch, lake.pipeline.views) as events:
         for view in lake.pipeline.views:
             with of_batch(lake, "feature", batch_id, lake.tables.of(view).buckets.name):
                 minute_buckets.bucket(events, batch_id, lake=lake, view=view)
+
+
+def _more_wait(lake: Lake, batch_id: int) -> bool:
+    newest = lake.newest_version(lake.tables.events.name)
+    offset = lake.checkpoint("feature").offset(batch_id) if newest is not None else None
+    return offset is not None and newest is not None and offset.version <= newest
 
 
 def _read_once(batch: DataFrame, views: Sequence[FeatureView]) -> AbstractContextManager[DataFrame]:
