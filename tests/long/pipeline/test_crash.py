@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -135,11 +135,15 @@ def check_nothing_twice(root: Path) -> None:
 
 
 def check_batches(lake: TestLake) -> None:
-    """`tidemill_batches` tells of every batch once, and of none that is not there."""
+    """`tidemill_batches` tells of every batch once, and of none that is not there; a refresh of
+    several tells of all of them."""
     rows = lake.spark.table("tidemill_batches").collect()
-    for query, table in (("clean", "events"), ("feature", "buckets")):
-        told = sorted(row.batch for row in rows if row.query == query)
-        assert told == sorted(batch["batch"] for batch in lake.ledgers(table))
+    told = sorted(row.batch for row in rows if row.query == "clean")
+    assert told == sorted(batch["batch"] for batch in lake.ledgers("events"))
+    ledgers = [json.loads(row.ledger) for row in rows if row.query == "feature"]
+    taken = [range(each["from_batch"] + 1, each["batch"] + 1) for each in ledgers]
+    for batch in lake.ledgers("buckets"):
+        assert sum(batch["batch"] in each for each in taken) == 1, batch
 
 
 def test_sigkill_in_a_rebuild_of_a_part(
@@ -264,21 +268,49 @@ def passed(step: Callable[[], None], points: list[str], monkeypatch: pytest.Monk
 def test_sigkill_in_any_batch(
     point: str, seed: int, children: Children, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Three files, one per batch of each query; the child dies in a batch that the seed draws."""
-    choose, folder = random.Random(f"{point} {seed}"), tmp_path / "input"
-    events: list[Event] = []
-    records: list[str] = []
-    for n in range(3):
-        events += (new := some_events(choose, n, events))
-        records += (texts := some_records(choose, new))
-        write_file(folder, f"{n}.jsonl", texts, age=60 - n)
+    """Gold is there, and three files more, one per batch of each query; the child dies in a batch
+    that the seed draws."""
+    choose = random.Random(f"{point} {seed}")
     declared = file_by_file(tmp_path / "engagement.yaml")
+    records, events = feed(choose, tmp_path / "input", 0, 1)
+    run_once(tmp_path / "lake", of_files(tmp_path / "input", declared))
+    more, those = feed(choose, tmp_path / "input", 1, 4, events)
     time = choose.randint(1, 2 if point == "batches.recorded" else 3)
-    killed(children, tmp_path / "lake", folder, f"{point}@{time}", declared)
-    run_once(tmp_path / "lake", of_files(folder, declared))
+    killed(children, tmp_path / "lake", tmp_path / "input", f"{point}@{time}", declared)
+    run_once(tmp_path / "lake", of_files(tmp_path / "input", declared))
+    lake = reading(spark, tmp_path / "lake", declared)
+    check_whole(lake, [*records, *more], [*events, *those])
+    check_batches(lake)
+
+
+@pytest.mark.parametrize(
+    "point", ["feature.buckets_written@2", "refresh.changes_computed@1", "refresh.merged@1"]
+)
+def test_sigkill_while_gold_is_filled(
+    point: str, children: Children, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Buckets of each batch, gold in the last: what a kill leaves the next run brings to gold."""
+    declared = file_by_file(tmp_path / "engagement.yaml")
+    records, events = feed(random.Random(point), tmp_path / "input", 0, 3)
+    killed(children, tmp_path / "lake", tmp_path / "input", point, declared)
+    run_once(tmp_path / "lake", of_files(tmp_path / "input", declared))
     lake = reading(spark, tmp_path / "lake", declared)
     check_whole(lake, records, events)
-    check_batches(lake)
+    newest = max(told["batch"] for told in lake.ledgers("buckets"))
+    assert [told["batch"] for told in lake.ledgers()] == [newest] and newest > 1
+
+
+def feed(
+    choose: random.Random, folder: Path, first: int, end: int, before: Sequence[Event] = ()
+) -> tuple[list[str], list[Event]]:
+    """Write a file for each batch from `first` to before `end`; return their records and events."""
+    events: list[Event] = []
+    records: list[str] = []
+    for n in range(first, end):
+        events += (new := some_events(choose, n, [*before, *events]))
+        records += (texts := some_records(choose, new))
+        write_file(folder, f"{n}.jsonl", texts, age=60 - n)
+    return records, events
 
 
 def file_by_file(path: Path) -> str:
