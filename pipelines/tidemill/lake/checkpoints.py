@@ -27,6 +27,10 @@ class Offset:
     version: int
     within: bool
 
+    def is_past(self, version: int) -> bool:
+        """Return whether that version was read, and none behind it in part."""
+        return self.version > version and not self.within
+
 
 @dataclass(frozen=True)
 class Checkpoint:

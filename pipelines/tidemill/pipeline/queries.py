@@ -94,7 +94,7 @@ class Pipeline:
         newest, offset = self.lake.newest_version(table), checkpoint.offset()
         if newest is None or offset is None or checkpoint.planned() != checkpoint.finished():
             return False
-        return offset.version > newest and not offset.within
+        return offset.is_past(newest)
 
     def has_begun(self, name: str) -> bool:
         """Tell whether what a query reads has ever had rows: the source, or a folder's table, of

@@ -79,8 +79,10 @@ def append_batch(batch: DataFrame, batch_id: int, *, lake: Lake) -> None:
 
 def _more_wait(lake: Lake, batch_id: int) -> bool:
     newest = lake.newest_version(lake.tables.events.name)
-    offset = lake.checkpoint("feature").offset(batch_id) if newest is not None else None
-    return offset is not None and newest is not None and offset.version <= newest
+    if newest is None:
+        return False
+    offset = lake.checkpoint("feature").offset(batch_id)
+    return offset is not None and not offset.is_past(newest)
 
 
 def _read_once(batch: DataFrame, views: Sequence[FeatureView]) -> AbstractContextManager[DataFrame]:
