@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.lake import tables
-from tidemill.lake.commits import change_feed
+from tidemill.lake.commits import change_feed, data_files
 from tidemill.lake.discovery import Folder
 from tidemill.lake.relations import Record, Relation
 from tidemill.lake.schema import sql_views
@@ -149,7 +149,7 @@ class DuckDBEngine:
                 self._add(connection, read)
             connection.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {view.sql}')
         else:
-            connection.register(name, self._table(name).to_pyarrow_dataset())
+            connection.register(name, data_files.rows(self._table(name), self.root / name))
 
     def _relation(self, relation: Relation) -> Any:
         """Return the rows as DuckDB reads them."""
@@ -158,7 +158,7 @@ class DuckDBEngine:
         table = self._table(relation.table, relation.version)
         if relation.changes is not None:
             return change_feed.feed(table, *relation.changes)
-        rows = table.to_pyarrow_dataset()
+        rows = data_files.rows(table, self.root / relation.table)
         if relation.before_batch is not None:
             rows = rows.filter(compute.field("batch") < relation.before_batch)
         return rows

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import SparkSession
 
 from tidemill.config.settings import Place
+from tidemill.lake.commits import data_files
 from tidemill.lake.commits.change_feed import feed
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def changes(lake: Lake, name: str, version: int) -> Any:
 def _table(lake: Lake, name: str) -> Any:
     if lake.place.folder is None:
         return lake.spark.table(name).toArrow()
-    return _delta(lake.place.folder / name).to_pyarrow_dataset()
+    folder = lake.place.folder / name
+    return data_files.rows(_delta(folder), folder)
 
 
 def _delta(folder: Path) -> Any:
