@@ -20,6 +20,7 @@ from tidemill.config.settings import Place
 from tidemill.features import Feature, count, max_, sum_
 from tidemill.lake import lock
 from tidemill.lake.catalog import register
+from tidemill.lake.commits import failpoints
 
 DAY = timedelta(days=1)
 FEATURES = (
@@ -103,7 +104,9 @@ def check(folder: Path, known: list[Sale], days: list[date], names: set[str]) ->
 
 
 @pytest.mark.stream
-def test_days_of_a_view_and_gold_corrected(spark: SparkSession, tmp_path: Path) -> None:
+def test_days_of_a_view_and_gold_corrected(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = {"count_1d", "count_3h", "points_sum_1d", "count_lifetime", "count_day_to_date"}
     declared(tmp_path, *FEATURES)
     fed(tmp_path, "1.jsonl", FIRST)
@@ -151,10 +154,15 @@ def test_days_of_a_view_and_gold_corrected(spark: SparkSession, tmp_path: Path) 
     assert tidemill(tmp_path, "reconcile", "--from", "events").json["different"] == 0
     check(tmp_path, known, days, names)
 
-    # other features: the days that are known are made again with them
+    # other features: the days that are known are made again with them,
     declared(tmp_path, *FEATURES, max_("points").over("1d"))
     plan = tidemill(tmp_path, "plan").json
     assert tidemill(tmp_path, "rebuild", "--features", ",".join(plan["features"])).code == 0
+    # so that they are when the first of them has cut the pass off
+    with monkeypatch.context() as cut:
+        cut.setenv(failpoints.VARIABLE, "recompute.computed")
+        failpoints._reached.clear()
+        assert tidemill(tmp_path, "recompute").code == 3
     done = recomputed(tmp_path)
     assert [each["why"] for each in done] == ["events made again"] * 2
     check(tmp_path, known, days, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
 
@@ -20,15 +21,18 @@ def new_generation() -> str:
     return uuid.uuid4().hex
 
 
-def create(lake: Lake, table: Table, *, replace: bool = False) -> None:
+def create(
+    lake: Lake, table: Table, *, replace: bool = False, said: Mapping[str, str] | None = None
+) -> None:
     """Make the table as declared, of the lake's generation; with `replace`, empty and in one
-    commit, its history kept."""
+    commit, its history kept. `said` are properties besides."""
     root = lake.place.folder
     properties = {
         FORMAT_VERSION: FORMAT,
         GENERATION: lake.generation if table.generational else new_generation(),
         OWNER: lake.pipeline.pipeline,
         **log_properties.declared(lake.place, lake.pipeline),
+        **(said or {}),
     }
     keyed = bool(lake.place.catalog) and on_databricks()
     folder = root and root / table.name

@@ -54,8 +54,7 @@ def recompute(
     plan = {each.name: wanted_days.wanted(lake, each, known, day) for each in chosen}
     done = []
     for each in chosen:
-        days = [*_lost(lake, each.table, plan[each.name])]
-        _make(lake, each.table)
+        days = _made(lake, each.table, plan[each.name])
         for number, (wanted, why) in enumerate(days, 1):
             causes = found.get(each.name, {}) if number == len(days) else {}
             done.append(_day(lake, each, wanted, why, known, now, causes))
@@ -102,20 +101,16 @@ def _refuse_taken(days: Days) -> None:
         )
 
 
-def _lost(lake: Lake, table: Table, days: list[tuple[date, str]]) -> Iterator[tuple[date, str]]:
-    """Yield the days; of a table that has other columns than the declaration those too that it
-    loses, as it is made again."""
-    found = dict(days)
-    if lake.has(table.name) and difference(lake, table):
-        rows = lake.spark.table(table.name).where(F.col("row_kind") == DAY)
-        for row in rows.select(PARTITION).collect():
-            found.setdefault(row[0], wanted_days.MADE_AGAIN)
-    yield from sorted(found.items())
-
-
-def _make(lake: Lake, table: Table) -> None:
-    creation.ensure(lake, table)
-    creation.conform(lake, table)
+def _made(lake: Lake, table: Table, days: list[tuple[date, str]]) -> list[tuple[date, str]]:
+    """Make the table; return the days to recompute. One that has other columns than the declaration
+    is made again: due are then the days that it loses too, as it says itself, so that they stay
+    due when this pass is killed."""
+    if not lake.has(table.name) or not difference(lake, table):
+        creation.ensure(lake, table)
+        return days
+    lost = wanted_days.lost(lake, table) | wanted_days.recomputed(lake, table)
+    creation.create(lake, table, replace=True, said=wanted_days.of_lost(lost))
+    return sorted({**dict.fromkeys(lost, wanted_days.MADE_AGAIN), **dict(days)}.items())
 
 
 def _day(

@@ -4,13 +4,15 @@ A day is over when no event that is in time can change it: the newest event is p
 rows follow from, and past the watermark. Of what was recomputed before, a day is made again when
 events that it follows from came later, or when the events themselves were made again. Up to which
 batch of events that was looked at, the table says in a property when a pass is through: so a pass
-reads the batches since then, and a day that one has not come to is found again.
+reads the batches since then, and a day that one has not come to is found again. A table that is
+made again, for other columns, says in the same commit which days it had: they are due until they
+are there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Protocol
@@ -28,7 +30,7 @@ from tidemill.lake.tables.day_tables import DAY, PARTITION
 from tidemill.lake.times import at, of_epoch, of_micros
 
 ONE, MINUTE = timedelta(days=1), timedelta(minutes=1)
-LOOKED_AT = "tidemill.looked_at"
+LOOKED_AT, LOST = "tidemill.looked_at", "tidemill.lost_days"
 NEW, LATE, MADE_AGAIN, ASKED = "new", "late events", "events made again", "asked"
 
 
@@ -112,10 +114,11 @@ def wanted(
         return [(asked, ASKED)]
     newest = _newest_over(days, known)
     before = _recomputed(lake, days.table)
-    if not before:
+    found = dict.fromkeys(lost(lake, days.table) - before.keys(), MADE_AGAIN)
+    if not before and not found:
         return [(newest, NEW)] if midnight(newest) + ONE > known.oldest else []
-    found = dict(_again(lake, days, known, before))
-    last = max(before)
+    found.update(_again(lake, days, known, before))
+    last = max([*before, *found])
     while last < newest:
         last += ONE
         found[last] = NEW
@@ -150,6 +153,24 @@ def _recomputed(lake: Lake, table: Table) -> dict[date, _Known]:
     rows = lake.spark.table(table.name).where(F.col("row_kind") == DAY)
     found = rows.select(PARTITION, "events_batch", "generation").collect()
     return {row[0]: _Known(*row) for row in found}
+
+
+def lost(lake: Lake, table: Table) -> set[date]:
+    """Return the days that the table had when it was made again, which may be there by now."""
+    if not lake.has(table.name):
+        return set()
+    said = lake.metadata(table.name).properties.get(LOST, "")
+    return set(map(date.fromisoformat, said.split()))
+
+
+def of_lost(days: Iterable[date]) -> dict[str, str]:
+    """Return the property of a table that is made again and had these days."""
+    return {LOST: " ".join(map(str, sorted(days)))}
+
+
+def recomputed(lake: Lake, table: Table) -> set[date]:
+    """Return the days that the table has."""
+    return {*_recomputed(lake, table)}
 
 
 def _again(
