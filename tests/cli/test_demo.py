@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -60,6 +61,19 @@ def test_a_batch_that_is_refused_whole_is_through(source: Generator) -> None:
     tide.on_batch([clean(0, source.before(10), 0)])
     assert not tide.has_enough
     assert source.available() == 20
+
+
+def test_a_backlog_tells_of_its_large_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    """Gold is refreshed once in a first run, so nothing else would be seen for minutes."""
+    show = Show(quiet=False)
+    landed = BatchRow("land", "g", 0, NOW, 1, counts={"events": 4_000_000})
+    cleaned = replace(clean(0, 2_500_000, 2_400_000), seconds={"clean": 12.3}, backlog=1_500_000)
+    show.batches([landed, cleaned, clean(1, 1_000, 1_000), feature(1, 2_401_000)])
+    first, second, header, line = capsys.readouterr().out.splitlines()
+    assert first == "land          batch 0: 4,000,000 records"
+    assert second == "clean         batch 0: 2,500,000 records in 12 s; 1,500,000 left"
+    assert header.split()[:2] == ["query", "batch"]
+    assert line.split()[:2] == ["feature", "1"]
 
 
 def test_what_the_demo_prints_is_at_most_100_columns_wide(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidemill.lake.batches import BatchRow
     from tidemill.operations.maintenance import Done
 
+LARGE = 500_000  # records of a batch that is told before gold is refreshed
 WIDTH = 100  # columns, of lines whose length is ours to choose
 _BARS = " ▁▂▃▄▅▆▇█"
 _DONE = "done  "
@@ -53,9 +54,11 @@ class Show:
         )
 
     def batches(self, rows: Sequence[BatchRow]) -> None:
-        """Print a line for each refresh, with what clean refused since the last one, and for each
-        batch of a dimension or stream."""
+        """Print a line for each refresh, with what clean refused since the last one, for each
+        batch of a dimension or stream, and for each large one of land or clean."""
         for row in rows:
+            if row.query in {"land", "clean"} and row.counts.get("events", 0) >= LARGE:
+                self._large(row)
             if row.query == "clean":
                 for name, value in row.counts.items():
                     self._cleaned[name] = self._cleaned.get(name, 0) + value
@@ -70,6 +73,13 @@ class Show:
                 self.say(f"stream        {row.view}: {row.counts.get('accepted', 0):,} rows")
             elif row.query == "maintain":
                 self.say(f"maintain      {_steps(row.seconds)}")
+
+    def _large(self, row: BatchRow) -> None:
+        """Print that a backlog moves on, which may take minutes to reach gold."""
+        took = f" in {row.seconds[row.query]:.0f} s" if row.query in row.seconds else ""
+        left = f"; {row.backlog:,} left" if row.backlog else ""
+        text = f"{row.query:<13} batch {row.batch}: {row.counts['events']:,} records{took}{left}"
+        self.say((text, "dim"))
 
     def _refreshed(self, row: BatchRow) -> None:
         if self._batches % HEADER_EVERY == 0:

@@ -26,6 +26,7 @@ from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.commits.races import past_others
+from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions import change_records, dimension_merge
 from tidemill.pipeline.silver.frame_cache import cached
@@ -40,7 +41,7 @@ def apply(batch: DataFrame, batch_id: int, *, lake: Lake, dimension: Dimension) 
     lake, started = lake.within(batch.sparkSession), time.monotonic()
     tables = lake.tables.dimensions[dimension.name]
     judged = change_records.judge(batch, dimension)
-    with cached(judged.withColumn("batch", F.lit(batch_id).cast("bigint"))) as rows:
+    with cached(judged.withColumn("batch", beside_code(batch_id, "tombstone"))) as rows:
         counts = _counted(rows, dimension, tables.quarantine)
         if not counts["events"]:
             return

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from tidemill.config.dimension import Dimension
 from tidemill.lake.catalog import Lake
+from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions.change_order import place_of
 
@@ -44,7 +45,7 @@ def merge(rows: DataFrame, dimension: Dimension, lake: Lake, batch_id: int) -> N
     table = lake.tables.dimensions[dimension.name].rows
     if dimension.has_history:
         rows = _histories(rows, dimension, lake, table)
-    stamped = rows.withColumn("batch", F.lit(batch_id).cast("bigint"))
+    stamped = rows.withColumn("batch", beside_code(batch_id, "deleted"))
     stamped.select(*table.column_names).createOrReplaceTempView(SOURCE)
     try:
         lake.spark.sql(_text(dimension, table)).collect()
