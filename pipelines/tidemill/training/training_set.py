@@ -15,9 +15,10 @@ from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake.catalog import Lake
-from tidemill.training import event_values, known_times, served_values
+from tidemill.training import known_times, served_values
 from tidemill.training.answered import Answered, answered
 from tidemill.training.answered import known_times as times_answered
+from tidemill.training.by_event_time import event_values, gathered_sums
 from tidemill.training.known_times import KnownTimes
 from tidemill.training.spine import WHERE, Spine, checked
 
@@ -238,6 +239,10 @@ def _with_values(
         return rows.withColumns(nulls)
     column = f"__edge_{view.name}"
     placed = rows.withColumn(column, edge)
+    if source.history is None and reach.last is not None:
+        sums = gathered_sums.gathered(source.lake, view, reach.first, reach.last)
+        if sums is not None:
+            return sums.with_values(placed, column, names)
     edges = placed.where(F.col(column).isNotNull()).select(
         *view.keys, F.col(column).alias("__edge")
     )

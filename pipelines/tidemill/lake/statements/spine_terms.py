@@ -1,6 +1,6 @@
 """What the statements of `sql/training` list: a view's terms at the edges of a spine's rows.
 
-    terms that add up     running sums (see `training.running_sums`)
+    terms that add up     running sums (see `training.by_event_time.running_sums`)
     the others            merged from the bucket rows of the window: whole hours, added up first,
                           and minutes at its two ends
 
@@ -83,7 +83,7 @@ def lists(view: FeatureView) -> dict[str, str]:
             [f"{t.partial.merged(_inside(t.window))} AS {name_of(t)}" for t in others]
             or ["max(__nothing) AS __nothing"]
         ),
-        "values_of_terms": _comma(f"{_value(c)} AS {c.name}" for c in view.shown),
+        "values_of_terms": _comma(f"{value_of(c)} AS {c.name}" for c in view.shown),
         "shown_names": ", ".join(c.name for c in view.shown),
         "no_values": _comma(f"CAST(NULL AS {c.type}) AS {c.name}" for c in view.shown),
         "newest_values": _comma(f"__newest.{c.name} AS {c.name}" for c in view.shown),
@@ -115,7 +115,7 @@ def _inside(window: Window) -> str:
     )
 
 
-def _value(column: Column) -> str:
+def value_of(column: Column) -> str:
     """Return a feature's value from its terms: the empty one where a term that does not add up has
     no bucket row to be merged from, of which Spark cannot compute every result."""
     value = column.value(name_of)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidemill.training.running_sums import WindowSum, sums
+from tidemill.training.by_event_time.running_sums import WindowSum, sums
 
 HUGE = 2**63 - 1
 Bucket = tuple[int, int, Any]  # key, moment, what it adds

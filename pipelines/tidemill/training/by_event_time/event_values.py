@@ -24,8 +24,8 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import spine_terms, statement
 from tidemill.pipeline.silver import minute_buckets
-from tidemill.training import running_sums
-from tidemill.training.running_sums import WindowSum
+from tidemill.training.by_event_time import running_sums
+from tidemill.training.by_event_time.running_sums import WindowSum
 
 SECOND = timedelta(seconds=1)
 _FEW_KEYS = 200_000  # so many go to every task; more are joined by a shuffle
@@ -81,7 +81,7 @@ def _sums(
     """Return the terms that add up at each edge; of some keys at a time, as many as their rows."""
     rows = ask(lake.spark, statement("running_rows", view), {}, frames)
     numbered = frames[f"{view.name}_spine_keys"]
-    wanted = [_sum(term) for term in terms]
+    wanted = [window_sum(term) for term in terms]
     schema = ", ".join(
         ["__key BIGINT, __moment BIGINT", *(f"{one.name} {one.type}" for one in wanted)]
     )
@@ -92,7 +92,7 @@ def _sums(
     return found.join(numbered, "__key").withColumnRenamed("__moment", "__edge").drop("__key")
 
 
-def _sum(term: Term) -> WindowSum:
+def window_sum(term: Term) -> WindowSum:
     """Return the sum that a term is."""
     window = term.window
     start = spine_terms.start_name(window) if window.period else window.reach // SECOND
