@@ -10,7 +10,7 @@ the hour, the same bucket rows appended, and gold by a MERGE that inserts, or by
 new keys and a MERGE that only updates; what is quicker counts. It is run when the run has ended,
 warm, in the same session. A query's seconds are Spark's (`triggerExecution`). After each batch gold
 is compared with DuckDB's count of the events; only when all are equal are times printed. `--write`
-puts the table into docs/benchmarks.md.
+puts the table into docs/benchmarks.md; `--profile` looks where the run's time goes, which slows it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,6 +36,8 @@ from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.session.session import local_session
+from tidemill.monitoring.profile.batch_profile import BatchProfile, Profiles
+from tidemill.monitoring.profile.stack_parts import PARTS
 from tidemill.pipeline.observer import Observer
 from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Stop, run, run_once
@@ -248,12 +251,27 @@ def report(name: str, size: tick.Size, batches: Sequence[Batch], warm: int) -> s
     )
 
 
+def parts(profiles: Sequence[BatchProfile], counted: int) -> str:
+    """Return where the time of the last batches went, by query and part, as Markdown."""
+    newest = {q: [p for p in profiles if p.query == q and p.batch is not None] for q in QUERIES}
+    rows = [f"| {' | '.join(['seconds, median', *QUERIES])} |", "|---|" + "---:|" * len(QUERIES)]
+    for part in PARTS:
+        medians = [
+            statistics.median(each.parts.get(part, 0.0) for each in newest[query][-counted:])
+            for query in QUERIES
+        ]
+        if max(medians) >= 0.005:
+            rows.append(f"| {part} | {' | '.join(f'{seconds:.2f}' for seconds in medians)} |")
+    return "\n".join([*rows, ""])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--size", choices=SIZES, default="tiny", help="how much there is")
     options.add_argument("--batches", type=int, default=5, help="warm batches counted, 5 or more")
     options.add_argument("--warm", type=int, default=5, help="batches to warm up")
     options.add_argument("--executors", action="store_true", help=f"on {executors.EXECUTORS}")
+    options.add_argument("--profile", action="store_true", help="say where the time went, too")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     options.add_argument("--load", type=Path, help=argparse.SUPPRESS)
     asked = options.parse_args()
@@ -270,10 +288,14 @@ def main() -> None:
         say("load: gold is there")
         pipeline = opened(folder, size, asked.executors)
         feeder = Feeder(folder, pipeline.lake, size.load_batches, count)
-        run(pipeline, Stop(), [feeder])
+        profiles = Profiles()
+        with profiles.of(pipeline) if asked.profile else nullcontext():
+            run(pipeline, Stop(), [feeder])
         run_bare(folder, pipeline.lake, size.load_batches, feeder.batches)
     print(f"gold is equal to DuckDB's count after each of {count} batches\n")
     print(table := report(asked.size, size, feeder.batches, asked.warm))
+    if asked.profile:
+        print(parts(profiles.fresh(), asked.batches))
     if asked.write:
         write(table, f"whole {asked.size}" + " on executors" * asked.executors)
 

@@ -69,12 +69,12 @@ def age(root: Path, by: timedelta = DAY) -> None:
 
 
 @pytest.fixture(scope="module")
-def grown(small: Small, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Small:
+def grown(small: Small, tmp_path_factory: pytest.TempPathFactory) -> Small:
     lake = small.copy_all(tmp_path_factory.mktemp("grown"))
     with opened(lake.root, lake.definition) as pipeline:
         for table in TABLES:
             said = f"'{INTERVAL}' = '1', '{CLEANING}' = 'true'"
-            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({said})")
+            pipeline.lake.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({said})")
         maintenance.maintain(pipeline.lake, maintenance.plan(pipeline.lake, Clock(), ("hours",)))
     for number, event in enumerate(EVENTS):
         write_file(lake.input, f"new{number}.jsonl", records_of([event], ["{"]), age=30 - number)
