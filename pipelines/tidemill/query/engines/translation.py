@@ -24,6 +24,8 @@ from tidemill.query.engines.expression_rules.rule import refuse
 
 Find = Callable[[str], Columns | None]  # the columns of a table or view, None where there is none
 
+_MOST_KEPT = 256  # translations, in a process that goes on
+_kept: dict[str, tuple[Mapping[str, Columns], Translation]] = {}  # by their text
 _NAMED = (exp.Count, exp.Sum, exp.Min, exp.Max)
 
 
@@ -49,7 +51,14 @@ class NoSuchTableError(Exception):
 
 def translate(text: str, find: Find) -> Translation:
     """Return the statement for DuckDB; UntranslatableError where it would answer otherwise,
-    NoSuchTableError where it reads a table that `find` does not know."""
+    NoSuchTableError where it reads a table that `find` does not know.
+
+    A text is translated once for as long as its tables have the same columns: a page asks the same
+    questions each time that it is looked at.
+    """
+    kept = _kept.get(text)
+    if kept and all(_same(find(name), columns) for name, columns in kept[0].items()):
+        return kept[1]
     tree = _parsed(text)
     reads = tuple(dict.fromkeys(_tables(tree)))
     known: dict[str, Columns] = {}
@@ -63,7 +72,16 @@ def translate(text: str, find: Find) -> Translation:
     result = QueryClauses({}, known).translate(qualified, {})
     found = tuple(result)
     sql = qualified.sql(dialect="duckdb", comments=False)
-    return Translation(sql, names or found, tuple(result.values()), reads)
+    translation = Translation(sql, names or found, tuple(result.values()), reads)
+    if len(_kept) >= _MOST_KEPT:
+        _kept.clear()
+    _kept[text] = known, translation
+    return translation
+
+
+def _same(found: Columns | None, before: Columns) -> bool:
+    """Return whether a table has the columns that it had, in their order, which a star takes."""
+    return found is not None and [*found.items()] == [*before.items()]
 
 
 def _parsed(text: str) -> exp.Query:
