@@ -14,10 +14,18 @@ from tidemill.query.json_values import plain
 def rows_of(table: pa.Table) -> list[list[Any]]:
     """Return the rows, their values as JSON has them; a struct is a tuple."""
     columns = [
-        [plain(_value(each, field.type)) for each in column.to_pylist()]
-        for column, field in zip(table.columns, table.schema, strict=True)
+        column.to_pylist()
+        if _is_plain(column.type)
+        else [plain(_value(each, column.type)) for each in column.to_pylist()]
+        for column in table.columns
     ]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    """Return whether JSON has every value of the type as Python has it, as most columns are."""
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
+    return any(is_kind(type_) for is_kind in kinds)
 
 
 def records_of(names: Sequence[str], table: pa.Table) -> list[dict[str, Any]]:
