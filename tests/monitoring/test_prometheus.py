@@ -164,6 +164,21 @@ def test_what_the_daily_check_found_is_counted() -> None:
         assert exporter.registry.get_sample_value("tidemill_wrong_keys_total", labels) == wrong
 
 
+def test_a_stream_has_no_features_to_count() -> None:
+    exporter = Exporter("engagement", Clock(NOW))
+    merged = {"inserted": 3}
+    exporter.on_batch([BatchRow("stream", "g", 0, NOW, 1, "visits", merged=merged)])
+    exporter.on_batch([BatchRow("refresh", "g", 1, NOW, 1, "engagement", NOW)])
+    found = {
+        (sample.name, sample.labels.get("view"))
+        for family in exporter.registry.collect()
+        for sample in family.samples
+    }
+    for name in ("tidemill_overflowed_values", "tidemill_buckets_total"):
+        assert (name, "engagement") in found and (name, "visits") not in found
+    assert ("tidemill_merged_rows_total", "visits") in found
+
+
 def questions() -> list[str]:
     """Every expression of the dashboard, its variables' among them, and of the alerts."""
     panels = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]

@@ -217,17 +217,18 @@ class Exporter(Observer):
         self._late.add(row)
 
     def _view(self, row: BatchRow, view: str) -> None:
+        for action, merged in row.merged.items():
+            self.count("tidemill_merged_rows_total", merged, view=view, action=action)
+        if row.as_of is None:  # of a dimension or a stream, which has no features
+            return
         for name, metric in _OF_VIEW.items():
             self.count(metric, row.counts.get(name, 0), view=view)
         self.gauge("tidemill_overflowed_values", view=view).set(sum(row.overflowed.values()))
-        for action, merged in row.merged.items():
-            self.count("tidemill_merged_rows_total", merged, view=view, action=action)
         fields = json.loads(row.ledger or "{}")
         for against, name in _DRIFT.items():
             wrong = fields.get(name, 0)
             self.count("tidemill_wrong_keys_total", wrong, view=view, against=against)
-        if row.as_of:
-            self._stands(view, row.as_of)
+        self._stands(view, row.as_of)
 
     def _made(
         self, kind: Callable[..., Any], definitions: Mapping[str, tuple[str, tuple[str, ...]]]
