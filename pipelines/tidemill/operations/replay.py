@@ -17,7 +17,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -28,7 +27,7 @@ from tidemill.features.suggestions import did_you_mean
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
-from tidemill.lake.commits.races import TRIES, lost_race
+from tidemill.lake.commits.races import past_others
 from tidemill.lake.parameters import ask
 from tidemill.lake.schema import creation
 from tidemill.lake.statements import statement
@@ -226,15 +225,11 @@ def _mark(lake: Lake, rows: DataFrame, clock: Clock) -> None:
     insert(lake, lake.tables.replays.name, marks)
 
 
-def insert(lake: Lake, table: str, rows: DataFrame, tries: int = TRIES) -> int:
+def insert(lake: Lake, table: str, rows: DataFrame) -> int:
     """Insert the rows whose record_id the table does not have, in one commit, again where another
     commit came first; return how many."""
     days = [row["ingest_date"] for row in rows.select("ingest_date").distinct().collect()]
     text = statement("landed", lake.pipeline.events)
-    try:
-        done = ask(lake.spark, text, {"table": table, "days": days}, {"landing": rows}).collect()[0]
-    except PySparkException as error:
-        if tries == 1 or not lost_race(error):
-            raise
-        return insert(lake, table, rows, tries - 1)
+    args = {"table": table, "days": days}
+    done = past_others(lambda: ask(lake.spark, text, args, {"landing": rows}).collect()[0])
     return int(done["num_inserted_rows"])

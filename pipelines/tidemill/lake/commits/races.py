@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from pyspark.errors import PySparkException
 
+T = TypeVar("T")
 TRIES = 3
 # The last one: another commit changed the table's properties, as expiry and log retention do.
 _LOST = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED")
 
 
-def past_others(write: Callable[[], None]) -> None:
+def past_others(write: Callable[[], T]) -> T:
     """Write, and at most twice more where another commit came first, as maintenance's may, which
-    changes no row."""
-    for tries in range(TRIES, 0, -1):
+    changes no row; return what the write that got through returns."""
+    for _ in range(TRIES - 1):
         try:
             return write()
         except PySparkException as error:
-            if tries == 1 or not lost_race(error):
+            if not lost_race(error):
                 raise
+    return write()
 
 
 def lost_race(error: PySparkException) -> bool:

@@ -27,7 +27,7 @@ from tidemill.errors import LedgerError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
-from tidemill.lake.commits.races import TRIES, lost_race
+from tidemill.lake.commits.races import TRIES, lost_race, past_others
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.schema import creation
 from tidemill.lake.tables import Table
@@ -133,19 +133,17 @@ class Staging:
         rows = staged.repartition("bucket_hour")
         rows = rows.sortWithinPartitions("bucket_hour", "bucket_start")
         scope = f"{self._scope(first)} AND batch <= {read.batch}"
-        for _ in range(TRIES):
-            try:
-                writer.write(rows, name, ledger_fields, replaces_where=scope)
-            except PySparkException as error:
-                if not lost_race(error):
-                    raise
-            else:
-                return self._put(name)
-        raise LedgerError(
-            f"{TRIES} writes in a row lost against another writer",
-            where=name,
-            expected="the same rebuild again, when maintenance has ended",
-        )
+        try:
+            past_others(lambda: writer.write(rows, name, ledger_fields, replaces_where=scope))
+        except PySparkException as error:
+            if not lost_race(error):
+                raise
+            raise LedgerError(
+                f"{TRIES} writes in a row lost against another writer",
+                where=name,
+                expected="the same rebuild again, when maintenance has ended",
+            ) from error
+        return self._put(name)
 
     def _put(self, name: str) -> int:
         commits = self.lake.commits(name)
