@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import sales
 from lakes import at
@@ -63,7 +64,8 @@ def spine(lake: Sales) -> DataFrame:
         for number in range(600)
     ]
     types = "row INT, card STRING, points BIGINT, ok BOOLEAN, timestamp TIMESTAMP"
-    return lake.lake.spark.createDataFrame(rows, types).repartition(3)
+    frame = lake.lake.spark.createDataFrame(rows, types).withColumn("its.label, 2", F.col("row"))
+    return frame.repartition(3)
 
 
 def answered(lake: Sales, views: list[FeatureView]) -> list[dict[str, Any]]:

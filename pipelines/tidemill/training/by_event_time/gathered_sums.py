@@ -9,7 +9,6 @@ files it reads itself, and of a view whose terms all add up. A value is the one 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,8 +29,6 @@ from tidemill.lake.statements import spine_terms
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.training.by_event_time import event_values
 from tidemill.training.by_event_time.running_sums import RunningSums, WindowSum, place
-
-log = logging.getLogger(__name__)
 
 # Numbers of 8 bytes that are sent to every task, and keys that are joined.
 MOST_NUMBERS, MOST_KEYS = 40_000_000, 200_000
@@ -60,7 +57,8 @@ class GatheredSums:
             ).cast(column.type)
             for column in self.view.shown
         }
-        return found.withColumns(values).select(*rows.columns, *values)
+        kept = [F.col(f"`{name}`") for name in rows.columns]
+        return found.withColumns(values).select(*kept, *values)
 
     def _looked_up(self) -> Column:
         """Return the terms at a row's edge; of a key without buckets the sums of nothing."""
