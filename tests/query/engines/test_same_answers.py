@@ -152,7 +152,8 @@ def test_a_name_of_the_session_hides_a_table(spark: SparkSession, root: Path) ->
         catalog.register(spark, Place(root))
         return spark
 
-    spark.range(3).createOrReplaceTempView("probe")
+    # Not `range`: the session that makes a frame of Python's rows is the active one from then on.
+    spark.createDataFrame([(n,) for n in range(3)], "id INT").createOrReplaceTempView("probe")
     try:
         answer, told = _ask(root, "SELECT count(*) AS n FROM probe", "auto", session)
     finally:
