@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -148,15 +149,15 @@ def test_an_older_publisher_takes_nothing_back(
     lake, address = lakes.fed(FIRST), StoreAddress(str(tmp_path / "online.sqlite"))
     publish(lake, address)
     lake.feed([view_at("10:01"), view_at("10:01", "a")])
-    write, done = row_writer.RowWriter.write, []
+    write, done = row_writer.RowWriter.write_here, []
 
-    def overtaken(writer: row_writer.RowWriter, rows: object, expected: int) -> int:
-        monkeypatch.setattr(row_writer.RowWriter, "write", write)
+    def overtaken(writer: row_writer.RowWriter, rows: pa.Table) -> int:
+        monkeypatch.setattr(row_writer.RowWriter, "write_here", write)
         lake.feed([view_at("10:02"), view_at("10:02", "b")])
         done.append(publish(lake, address))
-        return write(writer, rows, expected)  # type: ignore[arg-type]
+        return write(writer, rows)
 
-    monkeypatch.setattr(row_writer.RowWriter, "write", overtaken)
+    monkeypatch.setattr(row_writer.RowWriter, "write_here", overtaken)
     assert publish(lake, address).mode == "none"
     assert done[0].gold_version == 3
     assert stored(lake, address) == lake.gold()
