@@ -108,7 +108,7 @@ def _made(lake: Lake, table: Table, days: list[tuple[date, str]]) -> list[tuple[
     if not lake.has(table.name) or not difference(lake, table):
         creation.ensure(lake, table)
         return days
-    lost = wanted_days.lost(lake, table) | wanted_days.recomputed(lake, table)
+    lost = wanted_days.loses(lake, table)
     creation.create(lake, table, replace=True, said=wanted_days.of_lost(lost))
     return sorted({**dict.fromkeys(lost, wanted_days.MADE_AGAIN), **dict(days)}.items())
 

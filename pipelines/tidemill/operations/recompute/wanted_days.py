@@ -114,7 +114,7 @@ def wanted(
         return [(asked, ASKED)]
     newest = _newest_over(days, known)
     before = _recomputed(lake, days.table)
-    found = dict.fromkeys(lost(lake, days.table) - before.keys(), MADE_AGAIN)
+    found = dict.fromkeys(_lost(lake, days.table) - before.keys(), MADE_AGAIN)
     if not before and not found:
         return [(newest, NEW)] if midnight(newest) + ONE > known.oldest else []
     found.update(_again(lake, days, known, before))
@@ -155,7 +155,7 @@ def _recomputed(lake: Lake, table: Table) -> dict[date, _Known]:
     return {row[0]: _Known(*row) for row in found}
 
 
-def lost(lake: Lake, table: Table) -> set[date]:
+def _lost(lake: Lake, table: Table) -> set[date]:
     """Return the days that the table had when it was made again, which may be there by now."""
     if not lake.has(table.name):
         return set()
@@ -163,14 +163,15 @@ def lost(lake: Lake, table: Table) -> set[date]:
     return set(map(date.fromisoformat, said.split()))
 
 
+def loses(lake: Lake, table: Table) -> set[date]:
+    """Return the days that a table loses when it is made again: those that it has, and those that
+    it lost before and has not got back."""
+    return _lost(lake, table) | _recomputed(lake, table).keys()
+
+
 def of_lost(days: Iterable[date]) -> dict[str, str]:
     """Return the property of a table that is made again and had these days."""
     return {LOST: " ".join(map(str, sorted(days)))}
-
-
-def recomputed(lake: Lake, table: Table) -> set[date]:
-    """Return the days that the table has."""
-    return {*_recomputed(lake, table)}
 
 
 def _again(

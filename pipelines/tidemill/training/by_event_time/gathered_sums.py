@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -29,6 +28,9 @@ from tidemill.lake.statements import spine_terms
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.training.by_event_time import event_values
 from tidemill.training.by_event_time.running_sums import RunningSums, WindowSum, place
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast  # which an installation for Spark Connect alone has not
 
 # Numbers of 8 bytes that are sent to every task, and keys that are joined.
 MOST_NUMBERS, MOST_KEYS = 40_000_000, 200_000
