@@ -80,6 +80,16 @@ def test_the_command_line_may_say_otherwise(tmp_path: Path) -> None:
         load("engagement").overridden({"clock": "sun"})
 
 
+def test_a_command_calls_it_as_its_user_does(tmp_path: Path) -> None:
+    file = written(tmp_path, SHIPPED_TEXT)
+    mine = load(str(file))
+    assert mine.command_name == mine.overridden({"clock": "wall"}).command_name == str(file)
+    assert load("engagement").command_name == "engagement"
+    other = tmp_path / "other.yaml"
+    other.write_text(SHIPPED_TEXT)
+    assert read(other) == mine, "a file's name is no word of it"
+
+
 def test_views_of_one_pipeline_read_the_same_events(tmp_path: Path) -> None:
     second = "  - {name: other, keys: [gti], event_time: event_timestamp, schema: {gti: string}, "
     second += "features: [{count: {}, over: [1h]}]}\n"

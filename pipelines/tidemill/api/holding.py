@@ -31,14 +31,12 @@ def ignore(_: object) -> None:
 class Access:
     """How a lake was opened, and whether it is held.
 
-    `named` is the pipeline as the user names it; `definition` None where none was named: then a
-    view is looked for in the shipped pipelines. `engine` answers what only reads a folder; of it
-    `on_engine` is told why Spark is asked instead.
+    `definition` is None where no pipeline was named: then a view is looked for in the shipped ones.
+    `engine` answers what only reads a folder; of it `on_engine` is told why Spark is asked instead.
     """
 
     opening: Opening
     definition: PipelineDefinition | None
-    named: str | None
     write: bool
     create: bool
     command: str | None

@@ -50,8 +50,7 @@ def open_lake(
 
     LakeError where the folder is no lake; SetupError where Spark is missing.
     """
-    named = str(pipeline) if isinstance(pipeline, str | Path) else None
-    definition = load(named) if named else pipeline
+    definition = load(str(pipeline)) if isinstance(pipeline, str | Path) else pipeline
     if not (definition is None or isinstance(definition, PipelineDefinition)):
         raise UsageError(f"{pipeline!r} is no pipeline", where="pipeline", expected="a name")
     place = Place.resolve(Path(root) if root is not None else None, catalog, schema)
@@ -62,7 +61,7 @@ def open_lake(
     chosen = choice.checked(engine)
     if chosen == "duckdb" and place.folder is None:
         raise choice.not_in_a_catalog()
-    access = Access(opening, definition, named, write, create, command, chosen, on_engine)
+    access = Access(opening, definition, write, create, command, chosen, on_engine)
     if write:
         access.the_pipeline()
     if not (write and create):

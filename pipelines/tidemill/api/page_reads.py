@@ -157,7 +157,7 @@ def _shown(access: Access, before: int) -> Shown:
     return Shown(
         PageReads(access),
         name,
-        access.named or name,
+        definition.command_name,
         [view.name for view in definition.views],
         str(place),
         Commands(words),

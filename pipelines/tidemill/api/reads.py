@@ -117,7 +117,7 @@ def frames(access: Access) -> Iterator[Facts]:
 
 def plan(access: Access) -> list[Facts]:
     """Return how each view differs from its tables, and the command that settles it."""
-    return planned_changes.plan(access.opening, access.the_pipeline(), access.named)
+    return planned_changes.plan(access.opening, access.the_pipeline())
 
 
 def expected_state(access: Access, rate: float | None) -> list[Facts]:

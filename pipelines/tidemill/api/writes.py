@@ -72,8 +72,7 @@ def reconcile(
     lake, declared = of_view(access, view)
     if repair:
         lake = access.writer("reconcile")
-    named = access.named or lake.pipeline.pipeline
-    return reconciling.facts(lake, declared, named, version, source=source, repair=repair)
+    return reconciling.facts(lake, declared, version, source=source, repair=repair)
 
 
 def rebuild(

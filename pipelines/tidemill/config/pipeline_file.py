@@ -11,6 +11,7 @@ from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     WithJsonSchema,
     create_model,
@@ -151,6 +152,7 @@ class PipelineDefinition(Declared):
     enrich: tuple[Enrichment, ...] = ()
     streams: tuple[Stream, ...] = ()
     views: tuple[FeatureView, ...] = Field(min_length=1)
+    _file: str = PrivateAttr("")
 
     @model_validator(mode="after")
     def _go_by_the_sources_clock(self) -> PipelineDefinition:
@@ -207,9 +209,18 @@ class PipelineDefinition(Declared):
         for view in self.views:
             Shape.of(view)
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether all words are the same, in whatever file they stand."""
+        return isinstance(other, PipelineDefinition) and dict(self) == dict(other)
+
     def __hash__(self) -> int:
         """Return a hash by the name alone: of its fields some are mappings, which have none."""
         return hash(self.pipeline)
+
+    @property
+    def command_name(self) -> str:
+        """What a command calls the pipeline: the path of its file, as it was given, or the name."""
+        return self._file or self.pipeline
 
     @property
     def events(self) -> FeatureView:
@@ -300,11 +311,13 @@ class PipelineDefinition(Declared):
         """Return the definition with other values for some of its words, checked as a file's
         are."""
         try:
-            return PipelineDefinition.model_validate({**self._said(), **said})
+            definition = PipelineDefinition.model_validate({**self._said(), **said})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(step) for step in first["loc"])
             raise UsageError(yaml_loader.sentence(first), where=place) from error
+        definition._file = self._file
+        return definition
 
     def _said(self) -> dict[str, Any]:
         """Return the words; a clock that is the source's is none."""
@@ -370,6 +383,7 @@ def read(path: Path) -> PipelineDefinition:
         definition = PipelineDefinition.model_validate(words)
     except ValidationError as error:
         raise explained(path, tree, error, _words()) from error
+    definition._file = "" if path.parent == SHIPPED else str(path)
     named = quality_file.name_of(said, path, tree)
     rules_file = quality_file.beside(path, named)
     if rules_file is None:

@@ -160,7 +160,7 @@ class Lake:
     def checkpoint(self, query: str) -> Checkpoint:
         """Return the checkpoint of `land`, `clean`, `feature` or a view's state."""
         name = self.pipeline.pipeline
-        lost = dataflow.by_checkpoint(query).lost.format(pipeline=name)
+        lost = dataflow.by_checkpoint(query).lost.format(pipeline=self.pipeline.command_name)
         return Checkpoint(query, checkpoint_root(self.place) / f"{name}_{query}", lost)
 
     def tables_of(self, query: Query, roles: Iterable[str]) -> list[str]:

@@ -71,7 +71,7 @@ def _as_declared(lake: Lake) -> Lake:
     coverage.refuse(lake.pipeline, coverage.late(lake))
     for view in lake.pipeline.views:
         refuse_difference(lake, lake.tables.of(view).gold)
-        evolution.refuse(lake.pipeline.pipeline, evolution.change(lake, view))
+        evolution.refuse(lake.pipeline.command_name, evolution.change(lake, view))
     return lake
 
 
@@ -144,7 +144,7 @@ def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None
     evolution.add_columns(lake, declared.gold)
     evolution.allow_nulls(lake, declared.gold)
     change = evolution.change(lake, view)
-    evolution.refuse(lake.pipeline.pipeline, change, filled_from)
+    evolution.refuse(lake.pipeline.command_name, change, filled_from)
     if change.kind == "since":  # the next opening, when the buckets are there
         return
     evolution.settle(lake, view, change)
@@ -202,6 +202,6 @@ def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> Lake:
         raise LakeError(
             "a rebuild was interrupted: its tables are of different generations",
             where=str(lake.place),
-            expected=f"run `tidemill rebuild {lake.pipeline.pipeline} --from bronze` again",
+            expected=f"run `tidemill rebuild {lake.pipeline.command_name} --from bronze` again",
         )
     return replace(lake, generation=events)

@@ -9,17 +9,15 @@ from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.pipeline.connection import Opening, changes_as_found, unchecked_lake
 
 
-def plan(
-    opening: Opening, definition: PipelineDefinition, named: str | None
-) -> list[dict[str, Any]]:
-    """Return for each view `{view, kind, why, ..., way, unfinished}`; nothing is made or settled.
-    The commands name the pipeline as the user does."""
+def plan(opening: Opening, definition: PipelineDefinition) -> list[dict[str, Any]]:
+    """Return for each view `{view, kind, why, ..., way, unfinished}`; nothing is made or
+    settled."""
     changes = changes_as_found(opening, definition)
     lake = unchecked_lake(opening, definition)
     return [
         {
             **vars(change),
-            "way": change.way(named or definition.pipeline),
+            "way": change.way(definition.command_name),
             "unfinished": interrupted_rebuilds.of_view(lake, view)
             if change.kind != "views"
             else [],

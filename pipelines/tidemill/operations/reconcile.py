@@ -77,7 +77,7 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
         raise UsageError(
             "engine: stateful cannot recompute what is different",
             where="--repair",
-            expected=f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+            expected=f"`tidemill rebuild {lake.pipeline.command_name} --from bronze`",
         )
     before = reconcile(lake, view)
     if not before.different and not lake.gold_state(view).recompute_reason:
@@ -94,20 +94,14 @@ def repaired(lake: Lake, view: FeatureView) -> dict[str, Any]:
     return {**vars(reconcile(lake, view)), "repaired": done.keys_changed}
 
 
-def from_events(
-    lake: Lake, view: FeatureView, pipeline: str, *, repair: bool = False
-) -> dict[str, Any]:
+def from_events(lake: Lake, view: FeatureView, *, repair: bool = False) -> dict[str, Any]:
     """Return the comparison with the accepted events, after a repair from the buckets where that is
     wanted. Where they differ then, the buckets are wrong, and `mend` is the command that makes them
-    again; `pipeline` is how the user names it."""
+    again."""
     done = {"repaired": repaired(lake, view)["repaired"]} if repair else {}
     comparison = reconcile(lake, view, source="events")
     result = {**vars(comparison), "from": "events", **done}
-    return (
-        {**result, "mend": _rebuild(lake, view, pipeline, comparison)}
-        if comparison.different
-        else result
-    )
+    return {**result, "mend": _rebuild(lake, view, comparison)} if comparison.different else result
 
 
 def mended_since(view: FeatureView, as_of: datetime) -> datetime:
@@ -127,24 +121,24 @@ def check(source: str, version: int | None, repair: bool) -> None:
 def facts(
     lake: Lake,
     view: FeatureView,
-    pipeline: str,
     version: int | None,
     *,
     source: str,
     repair: bool,
 ) -> dict[str, Any]:
     """Return the comparison that is asked for, after a repair of the newest version where that is
-    wanted; `pipeline` is how the user names it."""
+    wanted."""
     if version is not None:
         compared_with: Source = "events" if source == "events" else "buckets"
         comparison = vars(reconcile(lake, view, version, source=compared_with))
         return {**comparison, "from": "events"} if source == "events" else comparison
     if source == "events":
-        return from_events(lake, view, pipeline, repair=repair)
+        return from_events(lake, view, repair=repair)
     return repaired(lake, view) if repair else vars(reconcile(lake, view))
 
 
-def _rebuild(lake: Lake, view: FeatureView, pipeline: str, comparison: Reconciled) -> str:
+def _rebuild(lake: Lake, view: FeatureView, comparison: Reconciled) -> str:
+    pipeline = lake.pipeline.command_name
     if lake.pipeline.engine == "stateful" or comparison.as_of is None:
         return f"tidemill rebuild {pipeline} --from bronze"
     since = mended_since(view, ledger.instant(comparison.as_of))

@@ -49,7 +49,7 @@ def refresh(lake: Lake, clock: Clock, as_of: datetime | None) -> list[dict[str, 
 
 
 def _not_from_state(lake: Lake, as_of: datetime | None) -> UsageError:
-    run = f"`tidemill run {lake.pipeline.pipeline} --once`"
+    run = f"`tidemill run {lake.pipeline.command_name} --once`"
     if as_of is None:
         message = "engine: stateful brings gold up to date in its own query"
         return UsageError(message, where="refresh", expected=run)

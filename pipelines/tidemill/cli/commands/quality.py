@@ -120,7 +120,7 @@ def replay(
     writer = f"quarantine replay {pipeline}"
     with options.open(pipeline=pipeline, writer=writer) as lake:
         outcome = lake.quarantine.replay(file, ids=_ids(ids or ""), fields=fields)
-    print_one(options.as_json, outcome, lambda: _tell_replayed(outcome))
+    print_one(options.as_json, outcome, lambda: _tell_replayed(outcome, pipeline))
     if outcome["refused"]:
         raise typer.Exit(1)
 
@@ -162,7 +162,7 @@ def _tell_shown(record: dict[str, Any]) -> None:
     print_lines(f"{name:<{width}}  {text}" for name, text in texts.items())
 
 
-def _tell_replayed(outcome: dict[str, Any]) -> None:
+def _tell_replayed(outcome: dict[str, Any], pipeline: str) -> None:
     show = showing(False)
     show.say(
         f"{outcome['landed']} landed, {outcome['already']} landed before, "
@@ -171,4 +171,4 @@ def _tell_replayed(outcome: dict[str, Any]) -> None:
     for row in outcome["refused"]:
         show.say(f"  {row['record_id']}: {', '.join(row['reasons'])}")
     if outcome["landed"]:
-        show.say(f"The next `tidemill run {outcome['pipeline']}` takes them in.")
+        show.say(f"The next `tidemill run {pipeline}` takes them in.")

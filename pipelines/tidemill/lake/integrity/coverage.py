@@ -121,13 +121,13 @@ def refuse(pipeline: PipelineDefinition, reasons: Mapping[str, str]) -> None:
 def way_out(pipeline: PipelineDefinition, views: Iterable[str]) -> str:
     """Return the command that makes the buckets of late views, in words."""
     part = "--from bronze" if pipeline.engine == "stateful" else f"--views {','.join(views)}"
-    return f"run `tidemill rebuild {pipeline.pipeline} {part}`"
+    return f"run `tidemill rebuild {pipeline.command_name} {part}`"
 
 
 def refuse_lost(lake: Lake, absent: Collection[str]) -> None:
     """Raise LakeError when a table is gone that a query has written or reads; what it held is not
     made again by going on. Tables of views are for `late` to judge."""
-    name = lake.pipeline.pipeline
+    name = lake.pipeline.command_name
     queries = lake.pipeline.queries_of(lake.pipeline.engine)
     for query in (each for each in queries if not each.per_view):
         newest = lake.checkpoint(query.checkpoint).finished()

@@ -106,7 +106,7 @@ def refuse_from_bronze(lake: Lake) -> None:
     """Raise LakeError while a rebuild from bronze is half-way: gold is still of the tables before
     it, and what silver holds is a part."""
     if from_bronze(lake):
-        name = lake.pipeline.pipeline
+        name = lake.pipeline.command_name
         raise LakeError(
             "a rebuild from bronze was interrupted before gold was refreshed",
             where=str(lake.place),

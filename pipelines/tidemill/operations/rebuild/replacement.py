@@ -107,7 +107,7 @@ def _read(work: Work, lake: Lake, view: FeatureView) -> Read | None:
         raise LakeError(
             "what feature has read cannot be told from its checkpoint",
             where=str(lake.checkpoint("feature").folder),
-            expected=f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+            expected=f"`tidemill rebuild {lake.pipeline.command_name} --from bronze`",
         )
     return read
 

@@ -52,7 +52,7 @@ def swap(spark: SparkSession, opening: Opening, definition: PipelineDefinition) 
     with ExitStack() as held:
         if interrupted_swaps.state(place, name) is None:
             lake = other_generation.read(opening, definition)
-            _refuse_unfinished(lake, name)
+            _refuse_unfinished(lake)
             there = other_generation.opening_of(opening, definition)
             held.enter_context(connection.writing(there, f"tidemill swap {name}"))
             items = sorted(_items(place, beside, definition))
@@ -66,15 +66,16 @@ def swap(spark: SparkSession, opening: Opening, definition: PipelineDefinition) 
     return {"views": views, "generation": pipeline.lake.generation, "before": before}
 
 
-def _refuse_unfinished(lake: Lake, name: str) -> None:
+def _refuse_unfinished(lake: Lake) -> None:
     """Refuse a generation that has not come to its refresh, by its own gold; what was living has
     none."""
     known = [v for v in lake.pipeline.views if lake.has(lake.tables.of(v).gold.name)]
     if any(lake.gold_state(view).as_of is None for view in known):
+        again = f"`tidemill rebuild {lake.pipeline.command_name} --from source`"
         raise LakeError(
             "is not finished",
             where=str(lake.place),
-            expected=f"run `tidemill rebuild {name} --from source` again, which goes on",
+            expected=f"run {again} again, which goes on",
         )
 
 

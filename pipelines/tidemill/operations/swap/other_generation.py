@@ -71,7 +71,7 @@ def read(opening: Opening, definition: PipelineDefinition) -> Lake:
         raise LakeError(
             "has no other generation",
             where=str(opening.place),
-            expected=f"run `tidemill rebuild {definition.pipeline} --from source`",
+            expected=f"run `tidemill rebuild {definition.command_name} --from source`",
         )
     lake = as_found(connection.unchecked_lake(there, followed_by_none(definition)))
     for view in definition.views:
@@ -91,7 +91,7 @@ def _refuse_another_declaration(lake: Lake, view: FeatureView) -> None:
             f"was made by another declaration of view {view.name}",
             where=str(lake.place),
             expected="the definition that it was made by; or `tidemill rebuild "
-            f"{lake.pipeline.pipeline} --from source` with this one, in an empty folder",
+            f"{lake.pipeline.command_name} --from source` with this one, in an empty folder",
         )
 
 

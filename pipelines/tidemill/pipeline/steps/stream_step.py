@@ -50,7 +50,7 @@ def claim(pipeline: Pipeline, query: Query) -> None:
             f"its rows were made by another declaration ({made_by}), and its state too",
             where=stream.name,
             expected="another name for the stream, which begins with the events that are there, or "
-            f"`tidemill rebuild {lake.pipeline.pipeline} --from bronze`",
+            f"`tidemill rebuild {lake.pipeline.command_name} --from bronze`",
         )
     queries.claim(pipeline, query)
 
