@@ -21,7 +21,7 @@ from lakes import NOW, at
 from runs import write_file
 from sales import Sale, Sales, record
 from tidemill.config import dataflow
-from tidemill.config.settings import Clock
+from tidemill.config.settings import Clock, Place
 from tidemill.features import (
     Feature,
     approx_distinct,
@@ -32,6 +32,7 @@ from tidemill.features import (
     ratio,
     sum_,
 )
+from tidemill.lake.catalog import register
 from tidemill.lake.commits import failpoints, ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.schema import evolution
@@ -136,7 +137,7 @@ def test_features_that_the_buckets_lack(
     features = (COUNT, GOOD, MEAN, LARGEST, SHARE, OFTEN, MERCHANTS)
     declared(folder, *features)
     refused = tidemill(folder, "run", "--once")
-    assert refused.code == 2 and "rebuild sales --features" in refused.error["expected"]
+    assert refused.code == 2 and "sales.yaml --features" in refused.error["expected"]
     plan = tidemill(folder, "plan").json
     assert plan["kind"] == "features"
     assert plan["features"][:3] == ["good_count", "amount_mean", "points_max"]
@@ -168,6 +169,31 @@ def test_keys_and_what_came_since(spark: SparkSession, folder: Path) -> None:
     check(spark, folder, EARLY, *features)
     assert spark.sql("SELECT sum(`count`) FROM sales_buckets").collect()[0][0] == len(EARLY)
     assert lake.view.name == "sales"
+
+
+@pytest.mark.stream
+def test_keys_of_one_of_two_views(spark: SparkSession, tmp_path: Path) -> None:
+    of_cards, of_kinds = (sales.declare([COUNT]).views[0].words() for _ in range(2))
+    declared(tmp_path, COUNT, views=[of_cards, of_kinds | {"name": "kinds", "keys": ["kind"]}])
+    write_file(tmp_path / "events", "1.jsonl", map(record, EARLY), age=90)
+    assert tidemill(tmp_path, "run", "--once").code == 0
+    register(spark, Place(tmp_path / "lake"))
+
+    def held(view: str) -> int:
+        return int(spark.sql(f"SELECT sum(`count`) FROM {view}_buckets").collect()[0][0])
+
+    spark.sql("DELETE FROM sales_buckets WHERE card = 'c1'")
+    spark.sql("DELETE FROM kinds_buckets WHERE kind = 'buy'")
+    less = held("kinds")
+    assert less < len(EARLY) and held("sales") < len(EARLY)
+    assert tidemill(tmp_path, "rebuild", "--keys", "card=c1").code == 0
+    assert (held("sales"), held("kinds")) == (len(EARLY), less), "a view of other keys is left"
+    assert tidemill(tmp_path, "rebuild", "--keys", "kind=buy", "--keys", "card=c0").code == 0
+    assert (held("sales"), held("kinds")) == (len(EARLY), len(EARLY))
+    refused = tidemill(tmp_path, "rebuild", "--keys", "points=1")
+    assert refused.code == 2
+    assert refused.error["message"] == "points are not the keys of view sales, kinds"
+    assert refused.error["expected"] == "card=... or kind=..."
 
 
 # -- stopped half-way ----------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def test_what_cannot_be_beside(spark: SparkSession, folder: Path) -> None:
     for command in ("diff", "swap"):
         refused = tidemill(folder, command)
         assert refused.code == 2
-        assert "rebuild sales --from source" in refused.error["expected"]
+        assert "sales.yaml --from source`" in refused.error["expected"]
     for keys in (["card", "kind"], ["kind"], ["points"]):
         other = sales.declare(OLD).views[0].words() | {"keys": keys}
         declared(folder, *OLD, views=[other])

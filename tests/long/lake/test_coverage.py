@@ -77,7 +77,8 @@ class Project:
             assert answer.code == 2, (command, answer)
             assert answer.error["where"] == f"view {view}"
             assert why in str(answer.error["message"])
-            assert f"`tidemill rebuild plays --views {view}`" in str(answer.error["expected"])
+            way = f"`tidemill rebuild {self.folder / 'plays.yaml'} --views {view}`"
+            assert way in str(answer.error["expected"])
 
     def rebuilt(self, view: str) -> None:
         assert self.plan()[view] == "views"

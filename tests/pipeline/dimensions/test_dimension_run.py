@@ -67,6 +67,11 @@ def spending(lake: DimensionLake) -> dict[str, tuple]:
     return {row["buyer"]: tuple(row[n] for n in names) for row in lake.rows("spending_features")}
 
 
+def groups(lake: DimensionLake) -> dict[str, int]:
+    rows = lake.rows("by_segment_features")
+    return {row["group"]: row["count_1d"] for row in rows if row["count_1d"]}
+
+
 BASIC = Change(10, at("08:00"), None, customer(1, "basic", 5), "c")
 GOLD = Change(20, at("09:00"), None, customer(1, "gold", 9), "u")
 LATE = Change(15, at("08:00"), None, customer(2, "gold", 7), "c")
@@ -75,7 +80,7 @@ LATE = Change(15, at("08:00"), None, customer(2, "gold", 7), "c")
 def test_a_run_and_the_repair_of_what_came_late(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declare(tmp_path)
+    declare(tmp_path, views=WORDS["views"])
     write_file(tmp_path / "changes", "1.jsonl", [GOLD.record(), BASIC.record(True), "null", "{"])
     events = [purchase(1, "c1", at("08:30"), 10), purchase(2, "c1", at("09:30"), 20)]
     events.append(purchase(3, "c2", at("09:30"), 40))
@@ -83,6 +88,7 @@ def test_a_run_and_the_repair_of_what_came_late(
     tidemill(tmp_path, "run", "--once")
     lake = opened(spark, tmp_path)
     assert spending(lake) == {"c1": (1, 1, 20, 9)}, "every feature of c2 is empty"
+    assert groups(lake) == {"basic": 1, "gold": 1, "unknown": 1}
 
     # a dimension's row that comes late changes no event that was written ...
     write_file(tmp_path / "changes", "2.jsonl", [LATE.record()])
@@ -99,8 +105,10 @@ def test_a_run_and_the_repair_of_what_came_late(
     after = {row["buyer"]: row for row in lake.rows("spending_features")}
     assert spending(lake) == {"c1": (1, 1, 20, 9), "c2": (0, 1, 40, 7)}
     assert after["c1"] == before["c1"]
+    assert groups(lake) == {"basic": 1, "gold": 2}, "a view of other keys has the events' new ones"
     for of in ("buckets", "events"):
-        assert tidemill(tmp_path, "reconcile", "--from", of).json["different"] == 0
+        views = tidemill(tmp_path, "reconcile", "--from", of).json["views"]
+        assert [view["different"] for view in views] == [0, 0]
 
     # feature goes on behind the events that were written again
     write_file(tmp_path / "purchases", "2.jsonl", [purchase(4, "c2", at("09:40"), 2)])
@@ -124,7 +132,7 @@ def check_what_is_told(folder: Path, lake: DimensionLake) -> None:
     flows = discovery.flows(discovery.Folder(folder / "lake"), Place(folder / "lake"))
     frame = status.frame(Place(folder / "lake"), [Watched(flow) for flow in flows], Clock(NOW))
     (shown,) = frame["pipelines"]
-    queries = ["land", "land_changes", "dimension", "clean", "feature"]
+    queries = ["land", "land_changes", "dimension", "clean", "feature", "feature"]
     assert [query["query"] for query in shown["queries"]] == queries
     described = call("describe", "spending", *of(folder), "--json").json
     names = [table["table"] for table in described["tables"]]

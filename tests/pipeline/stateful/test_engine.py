@@ -435,12 +435,12 @@ def test_the_commands(lakes: Lakes, tmp_path: Path) -> None:
     assert [checked.json[name] for name in ("keys", "different")] == [3, 0]
 
     for words, where, expected in (
-        (("refresh", file), "refresh", "`tidemill run engagement --once`"),
+        (("refresh", file), "refresh", f"`tidemill run {file} --once`"),
         (("refresh", file, "--as-of", "2026-11-21T10:30Z"), "--as-of", "engine: buckets"),
         (
             ("reconcile", file, "--repair"),
             "--repair",
-            "`tidemill rebuild engagement --from bronze`",
+            f"`tidemill rebuild {file} --from bronze`",
         ),
         (("refresh", file, "--mode", "recompute"), "", None),
     ):

@@ -101,18 +101,20 @@ def of_day(events: DataFrame, day: datetime) -> DataFrame:
     return events.where((hour >= times.at(day)) & (hour < times.at(day + DAY)))
 
 
-def check_part(view: FeatureView, keys: Sequence[Mapping[str, str]]) -> None:
-    """Refuse keys that are not the view's."""
+def check_keys(views: Sequence[FeatureView], keys: Sequence[Mapping[str, str]]) -> None:
+    """Refuse keys that are no view's."""
     for key in keys:
-        if set(key) != set(view.keys):
+        of = [view for view in views if set(view.keys) == set(key)]
+        if not of:
+            each = dict.fromkeys(",".join(f"{name}=..." for name in view.keys) for view in views)
             raise UsageError(
-                f"{', '.join(key)} are not the keys of view {view.name}",
+                f"{', '.join(key)} are not the keys of view {', '.join(v.name for v in views)}",
                 where="--keys",
-                expected=",".join(f"{name}=..." for name in view.keys),
+                expected=" or ".join(each),
             )
         for name in key:
-            if view.types[name] != "STRING":
-                raise UsageError(f"key {name} is {view.types[name]}, no text", where="--keys")
+            if of[0].types[name] != "STRING":
+                raise UsageError(f"key {name} is {of[0].types[name]}, no text", where="--keys")
 
 
 def condition(

@@ -3,7 +3,8 @@
     events of the keys ──lookup──► those that differ ──MERGE──► <pipeline>_events
 
 What a dimension's late rows change is repaired so: the events of the keys that are asked for take
-what it says now, and the buckets of those keys are made of them (see `replacement`). Where a view's
+what it says now, and the buckets of those keys are made of them (see `replacement`). So are those
+of the keys that the events which take something else have in views of other keys. Where a view's
 key is itself taken of a dimension, an event may leave one key for another: the buckets of both are
 made again. The commit's ledger names them, so a rebuild that died behind it finds them again.
 
@@ -37,20 +38,22 @@ Keys = tuple[Mapping[str, str], ...]
 
 
 def look_up_again(work: Work, lake: Lake) -> Wanted:
-    """Look the events of the keys that are wanted up again; return what is wanted with the keys, if
-    any, that they have now."""
+    """Look the events of the keys that are wanted up again; return what is wanted with the keys of
+    any view that those have, and had, which take something else now."""
     asked = work.wanted.keys
     name = lake.tables.events.name
     events = _flagged(lake.spark.table(name), lake)
     views = lake.pipeline.views
-    of_keys = " OR ".join(f"({_condition(view, asked)})" for view in views)
+    conditions = [_condition(v, keys) for v in views if (keys := work.wanted.keys_of(v))]
+    of_keys = " OR ".join(f"({one})" for one in conditions)
     mine = _keyed(events, views).where(of_keys).select(*events.columns)
     found = lookup.enriched(mine, lake, Readings().versions(lake))
     differs = " OR ".join(f"{c} IS DISTINCT FROM __was_{c}" for c in lake.pipeline.enriched)
     known = _moved_before(lake, asked)
     with cached(found.where(differs)) as changed:
         count = changed.count()
-        moved = _together(known, *(_keys(changed, view) for view in views))
+        before = changed.withColumns({n: F.col(f"__was_{n}") for n in lake.pipeline.enriched})
+        moved = _together(known, *(_keys(rows, v) for v in views for rows in (before, changed)))
         if count:
             _write(lake, changed, asked, moved)
     reach("rebuild.events_looked_up")
@@ -87,9 +90,10 @@ def _condition(view: FeatureView, keys: Keys) -> str:
 
 
 def _keys(events: DataFrame, view: FeatureView) -> Keys:
-    """Return the keys of a view that events have."""
+    """Return the keys of a view that events have, as texts, which SQL compares by their type."""
     names = [_name(view, key) for key in view.keys]
-    rows = _keyed(events, [view]).select(*names).distinct().collect()
+    texts = [F.col(name).cast("string").alias(name) for name in names]
+    rows = _keyed(events, [view]).select(*texts).distinct().collect()
     found = ({key: row[_name(view, key)] for key in view.keys} for row in rows)
     return tuple(key for key in found if None not in key.values())
 

@@ -1,7 +1,7 @@
 """Rebuild of a part from the silver events: some features, some keys, or what came since a time.
 
     --features   the buckets lack a partial: columns are added, and rows that hold only them
-    --keys       the buckets of these keys are replaced
+    --keys       the buckets of these keys are replaced, in the views whose keys they are
     --since      the buckets from a time on are replaced
     --views      all buckets of a view that lacks events (see `coverage`) are replaced
 
@@ -40,8 +40,7 @@ def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:
     rows written."""
     started = time.monotonic()
     _refuse_stateful(work.definition)
-    for view in work.definition.views:
-        backfill_rows.check_part(view, work.wanted.keys)
+    backfill_rows.check_keys(work.definition.views, work.wanted.keys)
     for name in work.wanted.views:
         work.definition.view(name)
     lakes.register(spark, work.opening.place)

@@ -33,17 +33,18 @@ def replace_buckets(work: Work) -> tuple[Lake, int]:
     )
     interrupted_rebuilds.refuse_from_bronze(lake)
     if work.wanted.since:
-        _refuse_folded(lake, work.wanted.since)
+        _refuse_folded(work, lake, work.wanted.since)
     if work.wanted.views:
         return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
     if work.wanted.keys and lake.pipeline.enrich:
         work = replace(work, wanted=enriched_events.look_up_again(work, lake))
-    return lake, sum(_replace(work, lake, view) for view in work.definition.views)
+    touched = [view for view in work.definition.views if work.wanted.touches(view)]
+    return lake, sum(_replace(work, lake, view) for view in touched)
 
 
-def _refuse_folded(lake: Lake, since: datetime) -> None:
+def _refuse_folded(work: Work, lake: Lake, since: datetime) -> None:
     """Refuse a time of which the buckets are folded: they would count again beside the base."""
-    for view in lake.pipeline.views:
+    for view in filter(work.wanted.touches, lake.pipeline.views):
         folded = expired_before.folded_before(
             lake.metadata(lake.tables.of(view).buckets.name).properties
         )
@@ -75,7 +76,8 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
     if read is None:
         return 0
     spec = work.wanted.spec(view, [partial.name for partial in view.partials])
-    staged = staging.begin(lake, view, spec, read, work.wanted.keys, work.wanted.since)
+    keys = work.wanted.keys_of(view)
+    staged = staging.begin(lake, view, spec, read, keys, work.wanted.since)
     days = staged.days()
     for place, number, day in staging.pending(staged):
         work.refuse_stop(staged.table.name)

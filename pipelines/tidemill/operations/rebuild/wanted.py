@@ -26,8 +26,17 @@ class Wanted:
     def spec(self, view: FeatureView, partials: Sequence[str]) -> str:
         """Return a name for the same rebuild of these partials of a view, made the same way."""
         made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
-        said = [sorted(made.items()), [dict(key) for key in self.keys], str(self.since)]
+        keys = [dict(key) for key in self.keys_of(view)]
+        said = [sorted(made.items()), keys, str(self.since)]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+
+    def keys_of(self, view: FeatureView) -> tuple[Mapping[str, str], ...]:
+        """Return the keys that are a view's: of its columns."""
+        return tuple(key for key in self.keys if set(key) == set(view.keys))
+
+    def touches(self, view: FeatureView) -> bool:
+        """Return whether some of a view's bucket rows are to be made again."""
+        return not self.keys or bool(self.keys_of(view))
 
 
 def wanted(
