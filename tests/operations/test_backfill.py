@@ -392,7 +392,7 @@ def test_from_bronze_stopped_anywhere(
     stopped_at(monkeypatch, folder, "clean.events_written", "--from", "bronze")
     for words in (("refresh",), ("reconcile", "--repair"), ("rebuild", "--keys", "card=c1")):
         refused = tidemill(folder, *words)
-        assert refused.code == 2 and "run sales --once" in refused.error["expected"], words
+        assert refused.code == 2 and "sales.yaml --once`" in refused.error["expected"], words
     assert before.gold() == gold
     assert tidemill(folder, "run", "--once", *files).code == 0
     assert before.newest("features") == version + 1
