@@ -90,8 +90,8 @@ def open_for_writing(
     they hold what it needs, and the next refresh writes gold with its new columns; otherwise
     LakeError says which rebuild is needed. `filled_from`: see `evolution.refuse`. A view whose
     buckets lack events is refused too (see `coverage`), but for those in `filled`, which the caller
-    fills. In a folder the views for people are made where they are going to be `asked`: they are
-    this session's alone, and cost it seconds.
+    fills, or leaves alone. In a folder the views for people are made where they are going to be
+    `asked`: they are this session's alone, and cost it seconds.
     """
     prepare_root(place)
     interrupted_swaps.refuse(place, pipeline.pipeline)

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -36,6 +37,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.root, self.known = folder, folder / "lake", list[Event]()
+        self.features: list[dict[str, Any]] = [{"count": {}, "over": ["3h", "1d"]}]
 
     def declare(self, *names: str) -> None:
         views = [
@@ -44,7 +46,7 @@ class Project:
                 "keys": VIEWS[name],
                 "event_time": "event_timestamp",
                 "schema": dict(SCHEMA),
-                "features": [{"count": {}, "over": ["3h", "1d"]}],
+                "features": json.loads(json.dumps(self.features)),
             }
             for name in names
         ]
@@ -107,6 +109,22 @@ def project(tmp_path: Path) -> Project:
     made.land(0, 7)
     assert made.run().code == 0
     return made
+
+
+@pytest.mark.stream
+def test_a_view_and_a_feature_that_are_added_at_once(spark: SparkSession, project: Project) -> None:
+    """Each command helps with its part, though the other part is not done."""
+    project.features.append({"distinct": "event_type", "over": ["1d"]})
+    project.declare("titles", "people")
+    project.refused("people", "people_buckets does not exist yet")
+    first = project.tidemill("rebuild", "--views", "people")
+    assert first.code == 2 and "--features event_type_distinct" in str(first.error["expected"])
+    assert project.tidemill("rebuild", "--features", "event_type_distinct").code == 0
+    assert project.plan() == {"titles": "none", "people": "views"}
+    project.refused("people", "people_buckets was made after feature had read batch 0")
+    project.rebuilt("people")
+    project.check(spark, ["titles", "people"])
+    assert project.run().code == 0
 
 
 @pytest.mark.stream

@@ -17,10 +17,15 @@ Lacking = Mapping[str, tuple[str, ...]]
 
 def partials(lake: Lake, features: Iterable[str]) -> Lacking:
     """Return, for each view of the lake's pipeline by name, the partials of the named features and
-    those that its buckets do not hold. UsageError for an unknown feature, or one that lacks as well
-    and is not named."""
+    those that its buckets do not hold, none where there are no buckets yet. UsageError for an
+    unknown feature, or one that lacks as well and is not named."""
     names, views = tuple(features), lake.pipeline.views
-    lacking = {view.name: _of_view(view, evolution.change(lake, view), names) for view in views}
+    lacking = {
+        view.name: _of_view(view, evolution.change(lake, view), names)
+        if lake.has(lake.tables.of(view).buckets.name)
+        else ()
+        for view in views
+    }
     known = [evolution.name_of(f) for view in views for f in view.features]
     for name in names:
         if name not in known:

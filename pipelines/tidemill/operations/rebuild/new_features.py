@@ -13,7 +13,6 @@ from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
-from tidemill.lake.open import open_for_writing
 from tidemill.operations.rebuild import backfill_rows, missing_partials
 from tidemill.operations.rebuild.work import Work
 from tidemill.pipeline.connection import unchecked_lake
@@ -22,18 +21,17 @@ from tidemill.pipeline.silver import minute_buckets
 
 def add_features(work: Work) -> tuple[Lake, int]:
     """Add what the buckets lack for the features; return the lake as it is declared."""
-    spark = work.opening.session()
     declared = unchecked_lake(work.opening, work.definition)
     lacking = missing_partials.partials(declared, work.wanted.features)
     before = missing_partials.without(work.definition, lacking)
-    lake = open_for_writing(spark, work.opening.place, before)
+    lake = work.lake(before)
     interrupted_rebuilds.refuse_from_bronze(lake)
     work.catch_up(lake)
     rows = 0
     for view in work.definition.views:
         if partials := lacking[view.name]:
             rows += _backfill(work, replace(lake, pipeline=work.definition), view, partials)
-    return open_for_writing(spark, work.opening.place, work.definition), rows
+    return work.lake(work.definition), rows
 
 
 def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ...]) -> int:

@@ -13,7 +13,6 @@ from tidemill.features.windows import BEGINNING
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
-from tidemill.lake.open import open_for_writing
 from tidemill.lake.schema import creation, expired_before
 from tidemill.operations.rebuild import backfill_rows, enriched_events, staging
 from tidemill.operations.rebuild.staging import Read, Staging
@@ -22,15 +21,7 @@ from tidemill.operations.rebuild.work import Work
 
 def replace_buckets(work: Work) -> tuple[Lake, int]:
     """Replace the buckets of some keys, or from a time on."""
-    spark = work.opening.session()
-    filled_from = None if work.wanted.keys else work.wanted.since
-    lake = open_for_writing(
-        spark,
-        work.opening.place,
-        work.definition,
-        filled_from=filled_from,
-        filled=work.wanted.views,
-    )
+    lake = work.lake(work.definition, None if work.wanted.keys else work.wanted.since)
     interrupted_rebuilds.refuse_from_bronze(lake)
     if work.wanted.since:
         _refuse_folded(work, lake, work.wanted.since)
@@ -38,7 +29,9 @@ def replace_buckets(work: Work) -> tuple[Lake, int]:
         return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
     if work.wanted.keys and lake.pipeline.enrich:
         work = replace(work, wanted=enriched_events.look_up_again(work, lake))
-    touched = [view for view in work.definition.views if work.wanted.touches(view)]
+    late = coverage.late(lake)
+    whole = (view for view in work.definition.views if view.name not in late)
+    touched = [view for view in whole if work.wanted.touches(view)]
     return lake, sum(_replace(work, lake, view) for view in touched)
 
 

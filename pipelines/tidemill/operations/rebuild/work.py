@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.open import open_for_writing
 from tidemill.operations.rebuild.wanted import Wanted
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.observer import Callback, Tell
@@ -29,6 +31,17 @@ class Work:
     say: Say
     tell: Tell
     stop: Stop = field(default_factory=Stop)
+
+    def lake(self, definition: PipelineDefinition, filled_from: datetime | None = None) -> Lake:
+        """Return the lake, opened for writing. Views whose buckets lack events are no hindrance:
+        what is not filled is not refreshed, and the next command says what it needs."""
+        return open_for_writing(
+            self.opening.session(),
+            self.opening.place,
+            definition,
+            filled_from=filled_from,
+            filled=[view.name for view in definition.views],
+        )
 
     def pipeline(self, lake: Lake) -> Pipeline:
         """Return the pipeline of the lake, without its source."""
