@@ -74,9 +74,9 @@ def test_what_the_buckets_lost_is_different_from_the_events(lake: TestLake) -> N
     on_demand.refresh_to(replace_mode(lake, "recompute").lake, lake.view, at("10:02"))
     assert lake.different() == 0, "gold is what the buckets say"
     assert compared(lake) == (3, 1)
-    told = reconcile.from_events(lake.lake, lake.view, "mine.yaml", repair=True)
+    told = reconcile.from_events(lake.lake, lake.view, repair=True)
     assert (told["from"], told["different"], told["repaired"]) == ("events", 1, 0)
-    assert told["mend"] == "tidemill rebuild mine.yaml --since 2026-11-20T10:00"
+    assert told["mend"] == "tidemill rebuild engagement --since 2026-11-20T10:00"
 
 
 def replace_mode(lake: TestLake, mode: str) -> TestLake:
