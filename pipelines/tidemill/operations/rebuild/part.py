@@ -24,7 +24,6 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as lakes
 from tidemill.lake.catalog import Lake
-from tidemill.lake.integrity import coverage
 from tidemill.lake.schema import expired_before
 from tidemill.operations.rebuild import backfill_rows
 from tidemill.operations.rebuild.new_features import add_features
@@ -57,16 +56,14 @@ def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:
 def _forget_expired(work: Work, lake: Lake) -> None:
     """Have the bucket tables say that what had expired since a time is there again."""
     if work.wanted.since and not work.wanted.keys:
-        late = coverage.late(lake)
-        for view in (view for view in work.definition.views if view.name not in late):
+        for view in work.whole(lake):
             buckets = lake.tables.of(view).buckets.name
             said = lake.metadata(buckets).properties
             expired_before.filled(lake, buckets, said, work.wanted.since)
 
 
 def _refresh(work: Work, pipeline: Pipeline) -> None:
-    late = coverage.late(pipeline.lake)
-    for view in (view for view in work.definition.views if view.name not in late):
+    for view in work.whole(pipeline.lake):
         refresh_view(
             pipeline.lake,
             view.name,

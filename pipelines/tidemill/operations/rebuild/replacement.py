@@ -29,9 +29,7 @@ def replace_buckets(work: Work) -> tuple[Lake, int]:
         return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
     if work.wanted.keys and lake.pipeline.enrich:
         work = replace(work, wanted=enriched_events.look_up_again(work, lake))
-    late = coverage.late(lake)
-    whole = (view for view in work.definition.views if view.name not in late)
-    touched = [view for view in whole if work.wanted.touches(view)]
+    touched = filter(work.wanted.touches, work.whole(lake))
     return lake, sum(_replace(work, lake, view) for view in touched)
 
 

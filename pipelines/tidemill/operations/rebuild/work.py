@@ -8,8 +8,10 @@ from datetime import datetime
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
+from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
+from tidemill.lake.integrity import coverage
 from tidemill.lake.open import open_for_writing
 from tidemill.operations.rebuild.wanted import Wanted
 from tidemill.pipeline.connection import Opening
@@ -42,6 +44,11 @@ class Work:
             filled_from=filled_from,
             filled=[view.name for view in definition.views],
         )
+
+    def whole(self, lake: Lake) -> list[FeatureView]:
+        """Return the views whose buckets lack no event that feature has read."""
+        late = coverage.late(lake)
+        return [view for view in self.definition.views if view.name not in late]
 
     def pipeline(self, lake: Lake) -> Pipeline:
         """Return the pipeline of the lake, without its source."""
