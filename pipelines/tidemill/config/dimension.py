@@ -18,7 +18,7 @@ enrich:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -89,6 +89,12 @@ class Dimension(Declared):
         """Whether every row of a key is kept, with the time in which it held."""
         return self.history == "type2"
 
+    @property
+    def follows(self) -> dict[str, Any]:
+        """How the rows follow from the changes, as their table keeps it."""
+        words = {"format": self.format, "order": self.order, "history": self.history}
+        return {"keys": list(self.keys), **words}
+
     def type_of(self, column: str) -> str:
         """Return the SQL type of a column."""
         return self.column_types[column].rstrip("?").upper()
@@ -108,6 +114,14 @@ class Enrichment(Declared):
     keys: dict[Identifier, Identifier] = Field(min_length=1)
     columns: dict[Identifier, Identifier] = Field(min_length=1)
     refresh: Duration | None = None
+
+    @property
+    def taken(self) -> dict[str, Any]:
+        """What each column is taken of, as the events table keeps it."""
+        return {
+            column: [self.dimension, attribute, dict(self.keys)]
+            for column, attribute in self.columns.items()
+        }
 
     @model_validator(mode="after")
     def _check(self) -> Enrichment:

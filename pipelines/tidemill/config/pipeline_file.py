@@ -254,6 +254,11 @@ class PipelineDefinition(Declared):
         """The events' columns that are taken of dimensions."""
         return [column for one in self.enrich for column in one.columns]
 
+    @property
+    def taken(self) -> dict[str, Any]:
+        """What each of them is taken of: its dimension, attribute and keys."""
+        return {column: of for one in self.enrich for column, of in one.taken.items()}
+
     def alerts_of(self, view: FeatureView) -> list[AlertRule]:
         """Return the rules over a view's features."""
         return [rule for rule in self.alerts if rule.view == view.name]

@@ -20,11 +20,11 @@ from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake, check_root, prepare_root, register
 from tidemill.lake.integrity import coverage, interrupted_rebuilds, interrupted_swaps
-from tidemill.lake.schema import accepted_values, evolution, log_properties
+from tidemill.lake.schema import accepted_values, enrichment, evolution, log_properties
 from tidemill.lake.schema.creation import conform, create, new_generation
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.schema.table_properties import GENERATION
-from tidemill.lake.schema.verification import absent_of, check_owner, refuse_difference
+from tidemill.lake.schema.verification import MADE_IT, absent_of, check_owner, refuse_difference
 
 
 def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
@@ -70,8 +70,10 @@ def _as_declared(lake: Lake) -> Lake:
     lake = _opened(lake, _properties(lake))
     coverage.refuse(lake.pipeline, coverage.late(lake))
     for view in lake.pipeline.views:
-        refuse_difference(lake, lake.tables.of(view).gold)
-        evolution.refuse(lake.pipeline.command_name, evolution.change(lake, view))
+        name, change = lake.pipeline.command_name, evolution.change(lake, view)
+        evolution.refuse(name, change)
+        way = change.way(name) if change.kind == "gold" else MADE_IT
+        refuse_difference(lake, lake.tables.of(view).gold, way)
     return lake
 
 
@@ -99,6 +101,7 @@ def open_for_writing(
     lake = Lake(lambda: spark, place, pipeline)
     missing = absent_of(lake)
     _refuse_incomplete(lake, missing, filled)
+    enrichment.settle(lake, missing)
     _make_missing(replace(lake, generation=_shared_generation(lake, missing)), missing)
     said = _properties(lake)
     lake = _opened(lake, said)
@@ -146,6 +149,7 @@ def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None
     change = evolution.change(lake, view)
     evolution.refuse(lake.pipeline.command_name, change, filled_from)
     if change.kind == "since":  # the next opening, when the buckets are there
+        evolution.let_go(lake, view, change)
         return
     evolution.settle(lake, view, change)
     interrupted_rebuilds.end_replaced_in_place(lake, view)

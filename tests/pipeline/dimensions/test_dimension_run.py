@@ -18,7 +18,7 @@ from lakes import NOW, at
 from runs import write_file
 from tidemill.config.pipeline_file import read
 from tidemill.config.settings import Clock, Place
-from tidemill.errors import InputError
+from tidemill.errors import InputError, LakeError
 from tidemill.lake import discovery
 from tidemill.lake.commits import failpoints
 from tidemill.lake.open import open_for_reading
@@ -209,3 +209,86 @@ def test_a_table_without_a_feed_is_refused(spark: SparkSession, tmp_path: Path) 
     spark.range(1).write.format("delta").save(str(table))
     with pytest.raises(InputError, match="its change data feed is off"):
         DeltaFeed(str(table)).check(once=True)
+
+
+def kinds(folder: Path) -> list[tuple[str, str]]:
+    changes = tidemill(folder, "plan").json["views"]
+    return [(change["kind"], change["why"]) for change in changes]
+
+
+def refused_until_from_bronze(folder: Path, why: str) -> None:
+    """Every command that would mix the two says which columns, and what to do."""
+    assert [kind for kind, _ in kinds(folder)] == ["bronze", "bronze"]
+    for command in (("run", "--once"), ("reconcile",), ("rebuild", "--keys", "buyer=c1")):
+        answer = call(
+            *command[:1],
+            folder / "purchases.yaml",
+            *command[1:],
+            "--json",
+            "--root",
+            folder / "lake",
+        )
+        assert answer.code == 2, answer
+        assert why in str(answer.error["message"]), answer
+        assert "--from bronze" in str(answer.error["expected"])
+    tidemill(folder, "rebuild", "--from", "bronze")
+    assert [kind for kind, _ in kinds(folder)] == ["none", "none"]
+
+
+def test_events_that_took_something_else_are_not_mixed_with_new_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A column of a dimension, one more, another attribute, another order of changes: the past is
+    looked up again, or nothing runs."""
+    views = json.loads(json.dumps(WORDS["views"]))
+    for view in views:
+        del view["schema"]["credit"]
+        view["features"] = [{"count": {}, "over": ["1d"]}]
+    declare(tmp_path, views=views, enrich=[], dimensions=[])
+    write_file(tmp_path / "changes", "1.jsonl", [BASIC.record()])
+    write_file(tmp_path / "purchases", "1.jsonl", [purchase(1, "c1", at("08:30"), 10)])
+    tidemill(tmp_path, "run", "--once")
+
+    (enrich,) = WORDS["enrich"]
+    declare(tmp_path, views=views, enrich=[{**enrich, "columns": {"segment": "segment"}}])
+    taken = "[customer, segment, {buyer: customer_id}]"
+    refused_until_from_bronze(
+        tmp_path, f"segment of purchases_events was nothing, declared {taken}"
+    )
+    lake = opened(spark, tmp_path)
+    assert groups(lake) == {"basic": 1}
+
+    for view in views:
+        view["schema"]["credit"] = "bigint?"
+        view["features"].append({"max": "credit", "over": ["1d"]})
+    declare(tmp_path, views=views)
+    refused_until_from_bronze(tmp_path, "credit of purchases_events was nothing, declared")
+    credits = {row["buyer"]: row["credit_max_1d"] for row in lake.rows("spending_features")}
+    assert credits == {"c1": 5}
+
+    (customers,) = json.loads(json.dumps(WORDS["dimensions"]))
+    customers["source"]["input"] = str(tmp_path / "changes")
+    customers["schema"]["tier"] = "string?"
+    other = {**enrich, "columns": {"segment": "tier", "credit": "credit"}}
+    declare(tmp_path, views=views, enrich=[other], dimensions=[customers])
+    refused_until_from_bronze(tmp_path, f"segment of purchases_events was {taken}")
+    assert groups(lake) == {"unknown": 1}
+
+    customers["order"] = "time"
+    declare(tmp_path, views=views, enrich=[other], dimensions=[customers])
+    refused_until_from_bronze(tmp_path, "order of customer_dimension was lsn, declared time")
+
+
+def test_a_lake_that_does_not_say_what_its_events_took(spark: SparkSession, tmp_path: Path) -> None:
+    """It is of an earlier version, and says it from now on, of the columns that it has."""
+    lake = DimensionLake.new(spark, tmp_path, declared())
+    lake.step([purchase(1, "c1", at("08:30"))])
+    (enrich,), (customers,) = WORDS["enrich"], WORDS["dimensions"]
+    spark.sql("ALTER TABLE purchases_events UNSET TBLPROPERTIES ('tidemill.enriched')")
+    DimensionLake.new(spark, tmp_path, declared())
+    other = declared(
+        enrich=[{**enrich, "columns": {"segment": "tier", "credit": "credit"}}],
+        dimensions=[{**customers, "schema": {**customers["schema"], "tier": "string?"}}],
+    )
+    with pytest.raises(LakeError, match="segment of purchases_events was"):
+        DimensionLake.new(spark, tmp_path, other)

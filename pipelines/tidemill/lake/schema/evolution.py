@@ -8,8 +8,9 @@
     a partial missing                 features    `rebuild --features` adds it from the events
     buckets lack events               views       `rebuild --views` makes them from the events
     another grain, or column type,    bronze      `rebuild --from bronze` makes all again
-    no feature held, or its events
-    refused as of an unknown value
+    no feature held, its events
+    refused as of an unknown value,
+    or made of other dimensions
 
 A partial that no feature needs any more is let go: its column stays, empty from then on.
 """
@@ -33,7 +34,7 @@ from tidemill.lake import provenance
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import quoted
 from tidemill.lake.provenance import DECLARED, GRAIN, PARTIALS, VERSION, grain, made_of
-from tidemill.lake.schema import accepted_values, expired_before
+from tidemill.lake.schema import accepted_values, enrichment, expired_before
 from tidemill.lake.schema.table_properties import tell as tell
 from tidemill.lake.tables import Column, Table
 
@@ -134,8 +135,8 @@ def change(lake: Lake, view: FeatureView) -> Change:
     )
     if kind == "bronze":
         return differs
-    if refused := accepted_values.refused_value(lake, view):
-        return replace(differs, kind="bronze", why=refused)
+    if why := enrichment.difference(lake) or accepted_values.refused_value(lake, view):
+        return replace(differs, kind="bronze", why=why)
     return _with_expired(lake, buckets.name, view, table_properties, differs)
 
 
@@ -153,7 +154,8 @@ def _with_expired(
     if (lost := expired_before.lost_since(lake, buckets, view, table_properties)) is None:
         return differs
     needed, before = lost
-    why = f"the windows need buckets from {iso(needed)} on, and those before {iso(before)} expired"
+    missing = f"those before {iso(before)} expired or were not made"
+    why = f"the windows need buckets from {iso(needed)} on, and {missing}"
     if differs.kind == "features":  # neither rebuild of a part can begin before the other
         return replace(differs, kind="bronze", why=why)
     return replace(differs, kind="since", why=why, since=f"{needed:%Y-%m-%dT%H:%M}")
@@ -240,10 +242,17 @@ def settle(lake: Lake, view: FeatureView, view_change: Change) -> None:
     declaration, stands = provenance.told(view), lake.metadata(buckets)
     if all(stands.properties.get(key) == value for key, value in declaration.items()):
         return
-    for partial in view_change.let_go:
-        if partial in stands.required:
-            lake.spark.sql(f"ALTER TABLE {buckets} ALTER COLUMN {partial} DROP NOT NULL")
+    let_go(lake, view, view_change)
     hold(lake.spark, buckets, view, stands.properties)
+
+
+def let_go(lake: Lake, view: FeatureView, view_change: Change) -> None:
+    """Let the columns of the view's bucket table be null that no feature needs any more."""
+    buckets = lake.tables.of(view).buckets.name
+    required = lake.metadata(buckets).required
+    for partial in view_change.let_go:
+        if partial in required:
+            lake.spark.sql(f"ALTER TABLE {buckets} ALTER COLUMN {partial} DROP NOT NULL")
 
 
 def hold(

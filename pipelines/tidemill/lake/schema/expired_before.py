@@ -1,9 +1,10 @@
-"""What expiry has removed from a bucket table, as the table says it: `tidemill.expired_before`;
-and that it was not lost but folded into the keys' base: `tidemill.folded_before`, the same time.
+"""Before when a bucket table may lack buckets, as it says itself: `tidemill.expired_before`; and
+that they were not lost but folded into the keys' base: `tidemill.folded_before`, the same time.
 
-The property is written with each expiry, so it outlives the log and today's `history`. A view whose
-windows reach back beyond it lacks buckets, whatever its declaration says; `rebuild --since` makes
-them again from the events, which are never expired.
+Expiry removes them, and a rebuild of features or of a view makes no more of them than the history
+of that day keeps. Either writes the property, so it outlives the log and today's `history`. A view
+whose windows reach back beyond it lacks buckets, whatever its declaration says; `rebuild --since`
+makes them again from the events, which are never expired.
 """
 
 from __future__ import annotations
@@ -63,20 +64,33 @@ def folded_before(said: Mapping[str, str]) -> datetime | None:
     return ledger.instant(folded) if folded and folded == said.get(PROPERTY) else None
 
 
+def of_table(lake: Lake, buckets: str) -> datetime:
+    """Return the time before which a bucket table may lack buckets, `BEGINNING` for none."""
+    return expired_before(lake, buckets, lake.metadata(buckets).properties) or BEGINNING
+
+
+def properties(before: datetime, *, folded: bool = False) -> dict[str, str]:
+    """Return the properties that say that no bucket before a time is sure to be there, or but for
+    the base that it is `folded` into."""
+    return {PROPERTY: iso(before), FOLDED: iso(before) if folded else ""}
+
+
 def note(lake: Lake, buckets: str, before: datetime, *, folded: bool = False) -> None:
-    """Have the bucket table say that no bucket before a time is sure to be in it, or but for the
-    base that it is `folded` into."""
-    tell(lake.spark, buckets, {PROPERTY: iso(before), FOLDED: iso(before) if folded else ""})
+    """Have the bucket table say `properties`, of a later time where it said that already."""
+    said = lake.metadata(buckets).properties
+    later = max(before, expired_before(lake, buckets, said) or BEGINNING)
+    told, nothing = properties(later, folded=folded), properties(BEGINNING)
+    if any(said.get(key, nothing[key]) != value for key, value in told.items()):
+        tell(lake.spark, buckets, told)
 
 
 def keep(lake: Lake, buckets: str, said: Mapping[str, str]) -> None:
     """Have the bucket table say what its log alone says, before that is removed from the log."""
     if PROPERTY not in said and (before := expired_before(lake, buckets, said)) is not None:
-        note(lake, buckets, before)
+        tell(lake.spark, buckets, properties(before))
 
 
-def filled(lake: Lake, buckets: str, said: Mapping[str, str], since: datetime) -> None:
+def filled(lake: Lake, buckets: str, since: datetime) -> None:
     """Have the bucket table say that every bucket from a time on was made again."""
-    before = expired_before(lake, buckets, said)
-    if before is not None and since < before:
-        note(lake, buckets, since)
+    if since < of_table(lake, buckets):
+        tell(lake.spark, buckets, properties(since))

@@ -12,6 +12,8 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.schema.table_properties import FORMAT_VERSION, OWNER
 from tidemill.lake.tables import FORMAT, Table
 
+MADE_IT = "the definition that made the table, or `tidemill rebuild ... --from bronze`"
+
 
 def absent_of(lake: Lake) -> list[str]:
     """Return the names of the required tables that the lake does not have."""
@@ -48,14 +50,14 @@ def check_owner(
         )
 
 
-def refuse_difference(lake: Lake, table: Table) -> None:
-    """Raise LakeError when the table's columns are not as declared."""
+def refuse_difference(lake: Lake, table: Table, way: str = MADE_IT) -> None:
+    """Raise LakeError when the table's columns are not as declared, with the way out."""
     differences = difference(lake, table)
     if differences:
         raise LakeError(
             f"is not as the pipeline declares it: {differences}",
             where=table.name,
-            expected="the definition that made the table, or `tidemill rebuild ... --from bronze`",
+            expected=way,
         )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidemill.config.dimension import Dimension
 from tidemill.lake.tables.record_tables import bronze_table, quarantine_table
 from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
+
+FOLLOWS = "tidemill.dimension"  # of its rows: how they follow from the changes
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,11 @@ def _rows(dimension: Dimension) -> Table:
         ),
         (),
         ("changed_at", "batch"),
-        {**LEDGER_RETENTION, "delta.enableDeletionVectors": "false"},
+        {
+            **LEDGER_RETENTION,
+            "delta.enableDeletionVectors": "false",
+            FOLLOWS: json.dumps(dimension.follows, sort_keys=True),
+        },
         sorted_by="changed_at",
     )
 

@@ -32,6 +32,7 @@ from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Ta
 from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
 
 ALLOWED = "tidemill.allowed"  # of events: the values that a field may have had from the beginning
+ENRICHED = "tidemill.enriched"  # of events: what its columns were taken of
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,11 @@ def _events(pipeline: PipelineDefinition) -> Table:
         ),
         ("event_hour",),
         (view.event_time, "batch"),
-        {**LEDGER_RETENTION, ALLOWED: json.dumps(pipeline.allowed_values())},
+        {
+            **LEDGER_RETENTION,
+            ALLOWED: json.dumps(pipeline.allowed_values()),
+            ENRICHED: json.dumps(pipeline.taken, sort_keys=True),
+        },
         sorted_by=view.event_time,
     )
 

@@ -53,13 +53,17 @@ def expire(lake: Lake, view: FeatureView) -> Iterator[Step]:
 
 def _expired_before(lake: Lake, view: FeatureView) -> datetime | None:
     """Return the hour before which no bucket is kept: `history` before the end of the newest one,
-    or of gold's windows where gold was refreshed to an earlier time. None without any."""
+    or of gold's windows where gold was refreshed to an earlier time; not before what is folded
+    already, however long the history is now. None without any bucket."""
     newest = minute_buckets.event_as_of(minute_buckets.bucketed(lake, view), view)
     as_of = lake.gold_state(view).as_of
     if newest is None or as_of is None:
         return None
     before = min(newest, as_of) - lake.pipeline.kept_of(view)
-    return before.replace(minute=0, second=0, microsecond=0)
+    before = before.replace(minute=0, second=0, microsecond=0)
+    name = lake.tables.of(view).buckets.name
+    folded = expired_before.folded_before(lake.metadata(name).properties)
+    return max(before, folded) if folded else before
 
 
 def _delete(lake: Lake, view: FeatureView, table: Table, column: str, before: datetime) -> str:

@@ -13,22 +13,24 @@ a time, are staged (see `staging`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemill.config.settings import iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
-from tidemill.features.windows import BEGINNING, FARTHEST
+from tidemill.features.windows import BEGINNING
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.parameters import literal, quoted
-from tidemill.lake.schema import creation, evolution, table_properties
+from tidemill.lake.schema import creation, evolution, expired_before, table_properties
 from tidemill.pipeline.silver import minute_buckets
 
 DAY = timedelta(days=1)
@@ -72,21 +74,44 @@ def only(
     return made.select(*columns)
 
 
+@dataclass(frozen=True)
+class Days:
+    """The days that a rebuild of a part makes again, the oldest first, and from when on they hold
+    every event: `BEGINNING` where no event is older."""
+
+    each: tuple[datetime, ...]
+    whole_from: datetime
+
+
 def days(
-    lake: Lake, view: FeatureView, events: DataFrame, since: datetime | None
-) -> Iterator[datetime]:
-    """Yield the days that hold events, from a time on, the oldest first; of the newest ones, of
-    which the view's buckets are kept; of all where it has lifetimes."""
-    kept = FARTHEST if view.has_lifetimes else lake.pipeline.kept_of(view)
+    lake: Lake,
+    view: FeatureView,
+    events: DataFrame,
+    since: datetime | None = None,
+    *,
+    held: bool = False,
+) -> Days:
+    """Return the days that hold events, from a time on; of the newest ones, of which the view's
+    buckets are kept, and of those that the table may still `hold`; of all where it has
+    lifetimes."""
     ends = events.agg(F.unix_seconds(F.min("event_hour")), F.unix_seconds(F.max("event_hour")))
-    first, last = (times.of_epoch(seconds) for seconds in ends.collect()[0])
-    if first is None or last is None:
-        return
-    first = max(filter(None, (first, since, last - kept)))
+    oldest, last = (times.of_epoch(seconds) for seconds in ends.collect()[0])
+    if oldest is None or last is None:
+        return Days((), BEGINNING)
+    kept = BEGINNING if view.has_lifetimes else last - lake.pipeline.kept_of(view)
+    if held:
+        kept = min(kept, expired_before.of_table(lake, lake.tables.of(view).buckets.name))
+    first = max(filter(None, (oldest, since, kept)))
     day = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    while day <= last:
-        yield day
-        day += DAY
+    whole_from = BEGINNING if first == oldest else max(day, since or day)
+    number = (last - day) // DAY + 1 if day <= last else 0
+    return Days(tuple(day + place * DAY for place in range(number)), whole_from)
+
+
+def reach(lake: Lake, view: FeatureView) -> str:
+    """Return, as a text, what `days` depend on besides the events."""
+    held_from = expired_before.of_table(lake, lake.tables.of(view).buckets.name)
+    return f"{lake.pipeline.kept_of(view)}, {iso(held_from)}"
 
 
 def first_replaced(view: FeatureView, days: Sequence[datetime]) -> datetime:
@@ -173,10 +198,14 @@ def keep(lake: Lake, name: str, state: Mapping[str, Any]) -> None:
     evolution.tell(lake.spark, name, {interrupted_rebuilds.STATE: json.dumps(state)})
 
 
-def end(lake: Lake, view: FeatureView) -> None:
-    """Have the bucket table say, in one commit, that it holds what the view declares and that no
-    rebuild is under way: gone on with, a rebuild that has ended would count later events twice."""
+def end(lake: Lake, view: FeatureView, whole_from: datetime) -> None:
+    """Have the bucket table say, in one commit, that it holds what the view declares, from a time
+    on, and that no rebuild is under way: gone on with, a rebuild that has ended would count later
+    events twice."""
     name = lake.tables.of(view).buckets.name
     said = lake.metadata(name).properties
-    evolution.hold(lake.spark, name, view, said, {interrupted_rebuilds.STATE: ""})
+    besides = {interrupted_rebuilds.STATE: ""}
+    if whole_from > expired_before.of_table(lake, name):
+        besides |= expired_before.properties(whole_from)
+    evolution.hold(lake.spark, name, view, said, besides)
     table_properties.delete(lake.spark, name, interrupted_rebuilds.STATE)

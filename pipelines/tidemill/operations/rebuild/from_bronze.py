@@ -3,6 +3,9 @@ generation.
 
     forget the checkpoints ─► empty the silver tables ─► clean ─► buckets ─► one refresh of gold
 
+What was never landed of a dimension is landed first: events are looked up in it, and a dimension
+that was declared for events that are there already has no bronze yet.
+
 The way out of a lost checkpoint. Bronze stays, and so does gold: readers see the old rows until one
 MERGE brings in the rows that differ. A rebuild that dies half-way is run again; once its tables are
 empty `run` finishes it, as it would have, before it does anything else.
@@ -30,7 +33,7 @@ from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.schema import creation
 from tidemill.lake.schema.verification import check_whose
-from tidemill.pipeline.connection import Opening, writing_session
+from tidemill.pipeline.connection import Opening, source_of_dimension, writing_session
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.observer import Callback, Observer, Tell
 from tidemill.pipeline.queries import Pipeline
@@ -38,12 +41,14 @@ from tidemill.pipeline.runner import Recorder, Stop, finish
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.pipeline.stateful import state_input
 from tidemill.pipeline.totals import Totals
+from tidemill.sources import Source
 from tidemill.sources.null_source import Absent
 
 
 def rebuild(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[str, Any]:
     """Rebuild the pipeline's lake from bronze; return the totals of `run`, and the new
-    generation. The source is not read, and need not be known."""
+    generation. The source is not read, and need not be known; a dimension's is, that was never
+    landed."""
     lakes.check_root(opening.place)
     with writing_session(opening, f"tidemill rebuild {definition.pipeline}") as spark:
         return rebuild_held(spark, opening, definition, tell)
@@ -54,13 +59,23 @@ def rebuild_held(
 ) -> dict[str, Any]:
     """Rebuild as `rebuild` does; the caller holds the lake."""
     started, stop = time.monotonic(), Stop()
+    feeds = _never_landed(Lake(lambda: spark, opening.place, definition), opening)
     lake = renew(spark, opening.place, definition)
-    pipeline = Pipeline(lake, Absent(), opening.clock, definition.clock)
+    pipeline = Pipeline(lake, Absent(), opening.clock, definition.clock, feeds=feeds)
     with stop.on_signals():
         totals = from_bronze(pipeline, stop, [Callback(tell)])
     return {
         **totals.summary(pipeline, time.monotonic() - started),
         "generation": lake.generation,
+    }
+
+
+def _never_landed(lake: Lake, opening: Opening) -> dict[str, Source]:
+    """Return the sources of the dimensions of which nothing was landed yet."""
+    return {
+        one.name: source_of_dimension(one, lake.pipeline, opening)
+        for one in lake.pipeline.dimensions
+        if lake.checkpoint(f"land_{one.name}").finished() < 0
     }
 
 
@@ -95,7 +110,14 @@ def renew(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> La
 def from_bronze(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:
     """Run clean and feature over all of bronze, gold refreshed once at the end, from the state
     where that is the engine; return what was done."""
-    return _through(pipeline, stop, observers, [q for q in pipeline.graph if not q.is_fed])
+    lake, feeds = pipeline.lake, pipeline.feeds
+    graph = [
+        query
+        for query in pipeline.graph
+        if not query.is_fed
+        or (query.dimension in feeds and lake.checkpoint(query.checkpoint).finished() < 0)
+    ]
+    return _through(pipeline, stop, observers, graph)
 
 
 def whole(pipeline: Pipeline, stop: Stop, observers: Sequence[Observer] = ()) -> Totals:

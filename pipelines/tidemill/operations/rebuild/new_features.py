@@ -24,19 +24,20 @@ def add_features(work: Work) -> tuple[Lake, int]:
     declared = unchecked_lake(work.opening, work.definition)
     lacking = missing_partials.partials(declared, work.wanted.features)
     before = missing_partials.without(work.definition, lacking)
-    lake = work.lake(before)
+    lake = work.lake(before, work.made_from)
     interrupted_rebuilds.refuse_from_bronze(lake)
     work.catch_up(lake)
     rows = 0
     for view in work.definition.views:
         if partials := lacking[view.name]:
             rows += _backfill(work, replace(lake, pipeline=work.definition), view, partials)
-    return work.lake(work.definition), rows
+    return work.lake(work.definition, work.made_from), rows
 
 
 def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ...]) -> int:
     name, generation = lake.tables.of(view).buckets.name, lake.generation
-    state = backfill_rows.state(lake, name, work.wanted.spec(view, partials))
+    spec = work.wanted.spec(view, partials, backfill_rows.reach(lake, view))
+    state = backfill_rows.state(lake, name, spec)
     newest = backfill_rows.newest_event_batch(lake)
     if "until" not in state:
         work.say(f"{name}: {', '.join(partials)} from the events")
@@ -53,10 +54,10 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
         ledger.REBUILD: state["id"],
     }
     app_id = f"{lake.app_id(lake.tables.of(view).buckets)}:{state['id']}"
-    days = list(backfill_rows.days(lake, view, known, None))
-    for place, day in list(enumerate(days))[state["done"] :]:
+    days = backfill_rows.days(lake, view, known)
+    for place, day in list(enumerate(days.each))[state["done"] :]:
         made = backfill_rows.only(lake, view, backfill_rows.of_day(known, day), batch, partials)
-        words = f"{place + 1}/{len(days)}  {day:%Y-%m-%d}"
+        words = f"{place + 1}/{len(days.each)}  {day:%Y-%m-%d}"
         rows += _written(work, lake, name, made, ledger_fields, words, txn=(app_id, place))
         state |= {"done": place + 1}
         backfill_rows.keep(lake, name, state)
@@ -67,7 +68,7 @@ def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ..
         rows += _written(work, lake, name, made, ledger_fields, "later events", txn=txn)
         state |= {"to": state["aim"], "tails": state["tails"] + 1}
         backfill_rows.keep(lake, name, state)
-    backfill_rows.end(lake, view)
+    backfill_rows.end(lake, view, days.whole_from)
     return rows
 
 

@@ -23,8 +23,6 @@ from pyspark.sql import SparkSession
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as lakes
-from tidemill.lake.catalog import Lake
-from tidemill.lake.schema import expired_before
 from tidemill.operations.rebuild import backfill_rows
 from tidemill.operations.rebuild.new_features import add_features
 from tidemill.operations.rebuild.replacement import replace_buckets
@@ -46,24 +44,14 @@ def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:
     lakes.register(spark, work.opening.place)
     with work.stop.on_signals():
         lake, rows = add_features(work) if work.wanted.features else replace_buckets(work)
-        _forget_expired(work, lake)
         pipeline = work.pipeline(lake)
         _refresh(work, pipeline)
     summary = Totals().summary(pipeline, time.monotonic() - started)
     return {**summary, "buckets": rows}
 
 
-def _forget_expired(work: Work, lake: Lake) -> None:
-    """Have the bucket tables say that what had expired since a time is there again."""
-    if work.wanted.since and not work.wanted.keys:
-        for view in work.whole(lake):
-            buckets = lake.tables.of(view).buckets.name
-            said = lake.metadata(buckets).properties
-            expired_before.filled(lake, buckets, said, work.wanted.since)
-
-
 def _refresh(work: Work, pipeline: Pipeline) -> None:
-    for view in work.whole(pipeline.lake):
+    for view in work.ready(pipeline.lake):
         refresh_view(
             pipeline.lake,
             view.name,

@@ -21,7 +21,7 @@ from tidemill.operations.rebuild.work import Work
 
 def replace_buckets(work: Work) -> tuple[Lake, int]:
     """Replace the buckets of some keys, or from a time on."""
-    lake = work.lake(work.definition, None if work.wanted.keys else work.wanted.since)
+    lake = work.lake(work.definition, work.made_from)
     interrupted_rebuilds.refuse_from_bronze(lake)
     if work.wanted.since:
         _refuse_folded(work, lake, work.wanted.since)
@@ -66,10 +66,11 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
     read = _read(work, lake, view)
     if read is None:
         return 0
-    spec = work.wanted.spec(view, [partial.name for partial in view.partials])
+    reach_ = backfill_rows.reach(lake, view)
+    spec = work.wanted.spec(view, [partial.name for partial in view.partials], reach_)
     keys = work.wanted.keys_of(view)
     staged = staging.begin(lake, view, spec, read, keys, work.wanted.since)
-    days = staged.days()
+    days = staged.days.each
     for place, number, day in staging.pending(staged):
         work.refuse_stop(staged.table.name)
         staged.append(staged.of_day(day), staged.begun, f"{day:%Y-%m-%d}")
@@ -77,7 +78,12 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
     _stage_later(work, staged, days)
     rows = _put_in_place(work, staged, days)
     reach("rebuild.put_in_place")
-    work.say(f"  {lake.tables.of(view).buckets.name}  {rows:,} rows put in place")
+    name = lake.tables.of(view).buckets.name
+    if work.wanted.views:
+        expired_before.note(lake, name, staged.days.whole_from)
+    if not work.wanted.keys:
+        expired_before.filled(lake, name, staged.days.whole_from)
+    work.say(f"  {name}  {rows:,} rows put in place")
     staged.drop()
     return rows
 

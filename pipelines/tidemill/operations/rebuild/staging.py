@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -33,6 +34,7 @@ from tidemill.lake.schema import creation
 from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
 from tidemill.operations.rebuild import backfill_rows
+from tidemill.operations.rebuild.backfill_rows import Days
 from tidemill.pipeline.silver import minute_buckets
 
 FROM_EVENTS = "buckets from events"
@@ -95,10 +97,12 @@ class Staging:
         fields = newest.ledger
         return Read(int(fields["batch"]), int(fields["events"])), str(fields["through"])
 
-    def days(self) -> list[datetime]:
-        """Return the days to stage, the oldest first."""
+    @cached_property
+    def days(self) -> Days:
+        """The days to stage: of some rows that are replaced, of all that the table may hold."""
         events = self._events(-1, self.begun.events)
-        return list(backfill_rows.days(self.lake, self.view, events, self.since))
+        held = bool(self.keys or self.since)
+        return backfill_rows.days(self.lake, self.view, events, self.since, held=held)
 
     def of_day(self, day: datetime) -> DataFrame:
         """Return the bucket rows of a day's events."""
@@ -216,7 +220,7 @@ def _created(lake: Lake, view: FeatureView, spec: str, read: Read) -> dict[str, 
 
 def pending(staging: Staging) -> Iterator[tuple[int, int, datetime]]:
     """Yield (place, number of days, day) of the days that are not staged yet."""
-    days, through = staging.days(), staging.progress[1]
+    days, through = staging.days.each, staging.progress[1]
     for place, day in enumerate(days, 1):
         if f"{day:%Y-%m-%d}" > through:
             yield place, len(days), day

@@ -23,11 +23,12 @@ class Wanted:
     keys: tuple[Mapping[str, str], ...] = ()
     since: datetime | None = None
 
-    def spec(self, view: FeatureView, partials: Sequence[str]) -> str:
-        """Return a name for the same rebuild of these partials of a view, made the same way."""
+    def spec(self, view: FeatureView, partials: Sequence[str], reach: str) -> str:
+        """Return a name for the same rebuild of these partials of a view, made the same way and of
+        the same days, which `reach` tells."""
         made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
         keys = [dict(key) for key in self.keys_of(view)]
-        said = [sorted(made.items()), keys, str(self.since)]
+        said = [sorted(made.items()), keys, str(self.since), reach]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
     def keys_of(self, view: FeatureView) -> tuple[Mapping[str, str], ...]:

@@ -9,10 +9,12 @@ from datetime import datetime
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError
 from tidemill.features import FeatureView
+from tidemill.features.windows import BEGINNING
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage
 from tidemill.lake.open import open_for_writing
+from tidemill.lake.schema import evolution
 from tidemill.operations.rebuild.wanted import Wanted
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.observer import Callback, Tell
@@ -45,10 +47,22 @@ class Work:
             filled=[view.name for view in definition.views],
         )
 
+    @property
+    def made_from(self) -> datetime | None:
+        """From when on buckets that a view needs, and that expired, are made again or, where others
+        are made, may be missing; None for not at all."""
+        if self.wanted.views or self.wanted.features:
+            return BEGINNING
+        return None if self.wanted.keys else self.wanted.since
+
     def whole(self, lake: Lake) -> list[FeatureView]:
         """Return the views whose buckets lack no event that feature has read."""
         late = coverage.late(lake)
         return [view for view in self.definition.views if view.name not in late]
+
+    def ready(self, lake: Lake) -> list[FeatureView]:
+        """Return those of them whose buckets hold what their windows need."""
+        return [v for v in self.whole(lake) if evolution.change(lake, v).kind != "since"]
 
     def pipeline(self, lake: Lake) -> Pipeline:
         """Return the pipeline of the lake, without its source."""
