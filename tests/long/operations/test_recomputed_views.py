@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tidemill.lake.catalog import register
 from tidemill.lake.commits import failpoints
 
 DAY = timedelta(days=1)
+POINTS = sum_("points").over("1d")
 FEATURES = (
     count().over("1d", "3h"),
     sum_("points").over("1d"),
@@ -172,6 +174,33 @@ def test_days_of_a_view_and_gold_corrected(
     done = recomputed(tmp_path)
     assert [(each["why"], each["causes"]) for each in done] == [("events made again", {})] * 2
     check(tmp_path, known, days, names)
+
+
+@pytest.mark.stream
+def test_days_of_another_definition_are_made_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Of the same columns: no day is what a feature was before."""
+    declared(tmp_path, POINTS, count().over("1d"))
+    fed(tmp_path, "1.jsonl", FIRST)
+    asked = recomputed(tmp_path, "--day", "2026-11-18")
+    assert [day["day"] for day in asked] == ["2026-11-18"]
+    assert [day["day"] for day in recomputed(tmp_path)] == ["2026-11-19"]
+    declared(tmp_path, POINTS, count().where("ok").over("1d"))
+    assert tidemill(tmp_path, "rebuild", "--features", "count").code == 0
+    again = [(day["day"], day["why"], day["different"]) for day in recomputed(tmp_path)]
+    assert again == [(f"2026-11-{day}", "events made again", 0) for day in (18, 19)]
+    for end in (at("00:00") - 2 * DAY, at("00:00") - DAY):
+        rows = merged(tmp_path, "spark")
+        day = f"{end - DAY:%Y-%m-%d}"
+        shown = {
+            c: row["count_1d"]
+            for (layer, d, c), row in rows.items()
+            if (layer, d) == ("batch", day)
+        }
+        mine = [s for s in FIRST if end - DAY <= s.at < end and s.ok]
+        assert {card: number for card, number in shown.items() if number} == Counter(
+            s.card for s in mine
+        )
+    assert recomputed(tmp_path) == []
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

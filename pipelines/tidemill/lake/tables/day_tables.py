@@ -14,6 +14,7 @@ from tidemill.features import FeatureView
 from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
 
 ROW, DAY = "row", "day"  # kinds of rows
+DEFINITION = "tidemill.definition"  # of a view's days: what decides their values
 _OF_ROWS = (Column("row_kind", "STRING", "row; day = what is said of the day, no row", False),)
 _OF_DAYS = (
     Column("recomputed_at", "TIMESTAMP", "day: when it was recomputed"),
@@ -40,7 +41,8 @@ def days_of_view(view: FeatureView) -> Table:
     keys = (Column(key, view.types[key], "entity key") for key in view.keys)
     values = (Column(c.name, c.type, f"{c.what}, in {c.window.bounds()}") for c in view.shown)
     what = f"Features of {view.name} at the end of each day, recomputed from the events"
-    return _days(view.name, what, (*keys, *values))
+    days = _days(view.name, what, (*keys, *values))
+    return replace(days, properties={**days.properties, DEFINITION: view.definition})
 
 
 def taken(days: Table) -> list[str]:

@@ -16,9 +16,10 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import failpoints, writer
 from tidemill.lake.commits.races import past_others
 from tidemill.lake.schema import creation, sql_views
+from tidemill.lake.schema.table_properties import tell
 from tidemill.lake.schema.verification import difference
 from tidemill.lake.tables import Table, day_tables
-from tidemill.lake.tables.day_tables import DAY, PARTITION, ROW
+from tidemill.lake.tables.day_tables import DAY, DEFINITION, PARTITION, ROW
 from tidemill.lake.times import at
 from tidemill.operations.recompute import wanted_days
 from tidemill.operations.recompute.stream_days import StreamDays, kept
@@ -102,11 +103,18 @@ def _refuse_taken(days: Days) -> None:
 
 
 def _made(lake: Lake, table: Table, days: list[tuple[date, str]]) -> list[tuple[date, str]]:
-    """Make the table; return the days to recompute. One that has other columns than the declaration
-    is made again: due are then the days that it loses too, as it says itself, so that they stay
-    due when this pass is killed."""
-    if not lake.has(table.name) or not difference(lake, table):
+    """Make the table; return the days to recompute. One of other columns, or of values that follow
+    otherwise from the events, than is declared is made again: due are then the days that it loses
+    too, as it says itself, so that they stay due when this pass is killed."""
+    if not lake.has(table.name):
         creation.ensure(lake, table)
+        return days
+    declared = table.properties.get(DEFINITION, "")
+    made_by = lake.metadata(table.name).properties.get(DEFINITION)
+    if not difference(lake, table) and made_by in (None, declared):
+        creation.ensure(lake, table)
+        if declared and not made_by:  # of an earlier version
+            tell(lake.spark, table.name, {DEFINITION: declared})
         return days
     lost = wanted_days.loses(lake, table)
     creation.create(lake, table, replace=True, said=wanted_days.of_lost(lost))

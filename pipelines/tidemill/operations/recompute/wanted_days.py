@@ -5,8 +5,8 @@ rows follow from, and past the watermark. Of what was recomputed before, a day i
 events that it follows from came later, or when the events themselves were made again. Up to which
 batch of events that was looked at, the table says in a property when a pass is through: so a pass
 reads the batches since then, and a day that one has not come to is found again. A table that is
-made again, for other columns, says in the same commit which days it had: they are due until they
-are there.
+made again, for other columns or another definition, says in the same commit which days it had: they
+are due until they are there.
 """
 
 from __future__ import annotations
