@@ -240,3 +240,21 @@ def test_when_empty_alone_is_no_other_column(lake: Sales) -> None:
     other.refresh(at("23:00"))
     assert other.gold() == {}
     assert kind(other, COUNT, SUM, when_empty="delete") == "none"
+
+
+def test_a_selected_column_of_another_type_is_something_else(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """2.4 is 2 as a bigint: what reads the column is made again, and nothing else."""
+    features = [COUNT, count().where("share > 2").named("dear").over("1h")]
+    whole, exact = ({"share": {type_: "amount / 10"}} for type_ in ("bigint", "double"))
+    lake = Sales.new(spark, tmp_path / "lake", sales.declare(features, select=whole))
+    lake.feed(sales.draw(random.Random(1), at("06:00"), 60, 30))
+    assert change(lake, sales.declare(features, select=whole)).kind == "none"
+    found = change(lake, sales.declare(features, select=exact))
+    assert (found.kind, found.missing, found.features) == (
+        "features",
+        ("dear_count",),
+        ("dear_count",),
+    )
+    assert kind(lake, COUNT, select=exact) == "gold"

@@ -114,7 +114,8 @@ def change(lake: Lake, view: FeatureView) -> Change:
     types, table_properties = said.types, said.properties
     held = _held(table_properties, types, view)
     wanted = {partial.name: made_of(view, partial) for partial in view.partials}
-    missing = tuple(name for name, made in wanted.items() if held.get(name) != made)
+    retyped = _retyped(table_properties, view)
+    missing = tuple(n for n, made in wanted.items() if held.get(n) != made or n in retyped)
     shown = lake.metadata(gold.name).types
     columns = {
         "added": tuple(c.name for c in gold.columns if c.name not in shown and not c.added),
@@ -206,6 +207,16 @@ def _held(
         held: dict[str, str] = json.loads(table_properties[PARTIALS])
         return held
     return {p.name: made_of(view, p) for p in view.partials if p.name in types}
+
+
+def _retyped(table_properties: Mapping[str, str], view: FeatureView) -> set[str]:
+    """Return the partials that read a selected column which had another type when the table was
+    last declared: a partial's hash has the column's expression alone."""
+    selected: dict[str, dict[str, str]] = {}
+    if DECLARED in table_properties:
+        selected = json.loads(table_properties[DECLARED]).get("select", {})
+    others = [n for n, one in view.select.items() if one.type not in selected.get(n, {one.type})]
+    return {p.name for p in view.partials if any(name in p.bucket for name in others)}
 
 
 def _stems(view: FeatureView, missing: tuple[str, ...]) -> dict[str, None]:

@@ -90,7 +90,9 @@ def keep(lake: Lake, buckets: str, said: Mapping[str, str]) -> None:
         tell(lake.spark, buckets, properties(before))
 
 
-def filled(lake: Lake, buckets: str, since: datetime) -> None:
-    """Have the bucket table say that every bucket from a time on was made again."""
-    if since < of_table(lake, buckets):
+def filled(lake: Lake, buckets: str, since: datetime, *, alone: bool = False) -> None:
+    """Have the bucket table say that every bucket from a time on was made again; where they are all
+    that was made, `alone`, that no bucket before it is sure to be there."""
+    before = of_table(lake, buckets)
+    if since < before or (alone and since > before):
         tell(lake.spark, buckets, properties(since))

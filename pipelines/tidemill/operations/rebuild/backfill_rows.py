@@ -91,9 +91,9 @@ def days(
     *,
     held: bool = False,
 ) -> Days:
-    """Return the days that hold events, from a time on; of the newest ones, of which the view's
-    buckets are kept, and of those that the table may still `hold`; of all where it has
-    lifetimes."""
+    """Return the days that hold events, from a time on: those of which the view's buckets are kept,
+    all where it has lifetimes; with `held` also older ones of which the bucket table may still hold
+    rows."""
     ends = events.agg(F.unix_seconds(F.min("event_hour")), F.unix_seconds(F.max("event_hour")))
     oldest, last = (times.of_epoch(seconds) for seconds in ends.collect()[0])
     if oldest is None or last is None:
@@ -108,8 +108,9 @@ def days(
     return Days(tuple(day + place * DAY for place in range(number)), whole_from)
 
 
-def reach(lake: Lake, view: FeatureView) -> str:
-    """Return, as a text, what `days` depend on besides the events."""
+def extent(lake: Lake, view: FeatureView) -> str:
+    """Return, as a text, what the days depend on besides the events and the rebuild: it is the same
+    one only while they are the same."""
     held_from = expired_before.of_table(lake, lake.tables.of(view).buckets.name)
     return f"{lake.pipeline.kept_of(view)}, {iso(held_from)}"
 

@@ -36,7 +36,7 @@ def add_features(work: Work) -> tuple[Lake, int]:
 
 def _backfill(work: Work, lake: Lake, view: FeatureView, partials: tuple[str, ...]) -> int:
     name, generation = lake.tables.of(view).buckets.name, lake.generation
-    spec = work.wanted.spec(view, partials, backfill_rows.reach(lake, view))
+    spec = work.wanted.spec(view, partials, backfill_rows.extent(lake, view))
     state = backfill_rows.state(lake, name, spec)
     newest = backfill_rows.newest_event_batch(lake)
     if "until" not in state:

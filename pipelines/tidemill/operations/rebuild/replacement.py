@@ -66,8 +66,8 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
     read = _read(work, lake, view)
     if read is None:
         return 0
-    reach_ = backfill_rows.reach(lake, view)
-    spec = work.wanted.spec(view, [partial.name for partial in view.partials], reach_)
+    extent = backfill_rows.extent(lake, view)
+    spec = work.wanted.spec(view, [partial.name for partial in view.partials], extent)
     keys = work.wanted.keys_of(view)
     staged = staging.begin(lake, view, spec, read, keys, work.wanted.since)
     days = staged.days.each
@@ -79,10 +79,9 @@ def _replace(work: Work, lake: Lake, view: FeatureView) -> int:
     rows = _put_in_place(work, staged, days)
     reach("rebuild.put_in_place")
     name = lake.tables.of(view).buckets.name
-    if work.wanted.views:
-        expired_before.note(lake, name, staged.days.whole_from)
     if not work.wanted.keys:
-        expired_before.filled(lake, name, staged.days.whole_from)
+        whole_from, alone = staged.days.whole_from, bool(work.wanted.views)
+        expired_before.filled(lake, name, whole_from, alone=alone)
     work.say(f"  {name}  {rows:,} rows put in place")
     staged.drop()
     return rows

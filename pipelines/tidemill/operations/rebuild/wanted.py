@@ -23,12 +23,13 @@ class Wanted:
     keys: tuple[Mapping[str, str], ...] = ()
     since: datetime | None = None
 
-    def spec(self, view: FeatureView, partials: Sequence[str], reach: str) -> str:
+    def spec(self, view: FeatureView, partials: Sequence[str], extent: str) -> str:
         """Return a name for the same rebuild of these partials of a view, made the same way and of
-        the same days, which `reach` tells."""
+        the same days, as their `extent` says."""
         made = {p.name: made_of(view, p) for p in view.partials if p.name in partials}
+        types = {name: one.type for name, one in view.select.items()}
         keys = [dict(key) for key in self.keys_of(view)]
-        said = [sorted(made.items()), keys, str(self.since), reach]
+        said = [sorted(made.items()), types, keys, str(self.since), extent]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
 
     def keys_of(self, view: FeatureView) -> tuple[Mapping[str, str], ...]:

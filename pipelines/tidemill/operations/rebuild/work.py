@@ -49,8 +49,9 @@ class Work:
 
     @property
     def made_from(self) -> datetime | None:
-        """From when on buckets that a view needs, and that expired, are made again or, where others
-        are made, may be missing; None for not at all."""
+        """From when on no view is refused for buckets that it needs and that expired: they are made
+        again or, while features and views are made, left to the next command. None: every view
+        is."""
         if self.wanted.views or self.wanted.features:
             return BEGINNING
         return None if self.wanted.keys else self.wanted.since
@@ -61,7 +62,7 @@ class Work:
         return [view for view in self.definition.views if view.name not in late]
 
     def ready(self, lake: Lake) -> list[FeatureView]:
-        """Return those of them whose buckets hold what their windows need."""
+        """Return those of them whose buckets hold what their windows need: gold can follow."""
         return [v for v in self.whole(lake) if evolution.change(lake, v).kind != "since"]
 
     def pipeline(self, lake: Lake) -> Pipeline:
