@@ -17,7 +17,7 @@ from typing import Any
 
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
-from tidemill.lake.schema.table_properties import GENERATION, tell
+from tidemill.lake.schema.table_properties import GENERATION, OWNER, tell
 from tidemill.lake.tables import ENRICHED, FOLLOWS, Table
 
 
@@ -34,14 +34,16 @@ def difference(lake: Lake) -> str:
 
 
 def settle(lake: Lake, absent: Collection[str]) -> None:
-    """Have the tables that have no rows yet, or do not say it, say how their rows are made; those
-    that are `absent` will."""
+    """Have the pipeline's tables that have no rows yet, or do not say it, say how their rows are
+    made; those that are `absent` will."""
     for table, key in _saying(lake):
-        declared = table.properties[key]
-        if table.name in absent or lake.metadata(table.name).properties.get(key) == declared:
+        if table.name in absent:
+            continue
+        said, declared = lake.metadata(table.name).properties, table.properties[key]
+        if said.get(OWNER) != lake.pipeline.pipeline or said.get(key) == declared:
             continue
         told = declared if _is_empty(lake, table) else json.dumps(_said(lake, table, key))
-        if told != lake.metadata(table.name).properties.get(key, "{}"):
+        if told != said.get(key, "{}"):
             tell(lake.spark, table.name, {key: told})
 
 
