@@ -6,7 +6,9 @@ small and as quick as it was on its second day?
     end ──► gold equal to its recompute and to DuckDB's count ──► last day / second day, picture
 
 The program may be stopped at any time: the same command goes on where it was. `--report FILE` makes
-table and picture of the lines written so far.
+table and picture of the lines written so far. On another machine, `--from TICK` begins with the
+lake that the ticks before would have left: a batch of all events that still count there (see
+week_pieces.py).
 
 Files and logs go by the machine's clock, in which this week takes some hours. So that files are
 kept for `--keep` days of event time, the tables' retention is set, once a day, to the time that
@@ -34,6 +36,7 @@ from typing import Any
 import duckdb
 import tick
 from measuring import CURVES, cpu_seconds, machine, resident, say, temporary, tree, wish, write
+from pyspark.sql import DataFrame
 
 from tidemill.config.pipeline_file import load
 from tidemill.config.settings import Clock, Place, iso
@@ -67,6 +70,11 @@ class Plan:
     keep: float
     record: int
     first: int
+    start: int = 0  # the first tick of this folder
+
+    def counted_from(self, tick: int) -> int:
+        """Return the first tick whose events may still count at `tick`."""
+        return max(0, tick - (DAY + LATEST) // self.step - 2)
 
 
 # -- events --------------------------------------------------------------------------------------
@@ -130,11 +138,9 @@ class Week:
             self.recorder.record()  # as in a run, maintenance comes after the batches are recorded
             found["upkeep"] = self.maintain(minute)
             found["disk"] = {name: on_disk(folder) for name, folder in self.folders()}
-        spark = self.lake.spark
-        rows = duckdb.sql(events_of(self.plan, number, number + 1)).to_arrow_table()
-        events = spark.createDataFrame(rows)
+        events = self.events(number, number + 1)
         started, used = time.monotonic(), cpu_seconds(tree())
-        feature_step.feature_batch(events, number, lake=self.lake, clock=Clock(), follows="event")
+        self.run(events, number)
         found["seconds"] = round(time.monotonic() - started, 3)
         found["cpu"] = round(cpu_seconds(tree()) - used, 3)
         if number % self.plan.record == 0:
@@ -142,6 +148,19 @@ class Week:
             self.recorder.record()
             found["recorded"] = round(time.monotonic() - started, 3)
         return {**found, **self.told()}
+
+    def fill(self) -> None:
+        """Make the lake that the ticks before the first one would have left, but for older
+        versions, in one batch."""
+        start = self.plan.start
+        self.run(self.events(self.plan.counted_from(start), start), start - 1)
+
+    def events(self, first: int, last: int) -> DataFrame:
+        rows = duckdb.sql(events_of(self.plan, first, last)).to_arrow_table()
+        return self.lake.spark.createDataFrame(rows)
+
+    def run(self, events: DataFrame, batch: int) -> None:
+        feature_step.feature_batch(events, batch, lake=self.lake, clock=Clock(), follows="event")
 
     def at(self, minute: int) -> datetime:
         return times.of_epoch(self.plan.first + minute * 60)
@@ -214,7 +233,7 @@ class Week:
     def check(self, ticks: int) -> dict[str, Any]:
         """Return how many keys of gold differ from the recompute, and from DuckDB's count."""
         different = reconcile.reconcile(self.lake, self.lake.pipeline.views[0]).different
-        first = max(0, ticks - (DAY + LATEST) // self.plan.step - 2)
+        first = self.plan.counted_from(ticks)
         with temporary("week") as folder:
             duckdb.sql(f"COPY ({events_of(self.plan, first, ticks)}) TO '{folder}/0.parquet'")
             wrong = tick.wrong_keys(self.lake.spark, folder, 0)
@@ -264,10 +283,12 @@ def run(folder: Path, plan: Plan, memory: str) -> None:
     if records:  # the same events again, perhaps more ticks
         plan = replace(plan_of(records)[0], ticks=plan.ticks)
     done = ticks_of(records)
-    first = done[-1]["tick"] + 1 if done else 0
+    first = done[-1]["tick"] + 1 if done else plan.start
     week = open_week(folder, plan, memory)
+    if not done and plan.start:
+        week.fill()
     with path.open("a", encoding="utf-8") as file:
-        append(file, {"plan": vars(plan) | {"memory": memory}})
+        append(file, {"plan": vars(plan) | {"memory": memory}, "machine": machine(memory)})
         for number in range(first, plan.ticks):
             record = week.tick(number)
             append(file, record)
@@ -458,6 +479,7 @@ def main() -> None:
     options.add_argument("--folder", type=Path, default=here, help="of the lake and the records")
     options.add_argument("--fresh", action="store_true", help="begin again in that folder")
     options.add_argument("--ticks", type=int, default=7 * DAY)
+    options.add_argument("--from", type=int, default=0, metavar="TICK", dest="start")
     options.add_argument("--step", type=int, default=1, help="minutes of a tick, to try it")
     options.add_argument("--events", type=int, default=100, help="events of a tick")
     options.add_argument("--keys", type=int, default=1_000)
@@ -467,7 +489,7 @@ def main() -> None:
     options.add_argument("--report", type=Path, metavar="FILE", help="make table and picture only")
     options.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     asked = options.parse_args()
-    words = ("ticks", "step", "events", "keys", "keep", "record")
+    words = ("ticks", "step", "events", "keys", "keep", "record", "start")
     plan = Plan(**{word: getattr(asked, word) for word in words}, first=tomorrow())
     if not asked.report:
         if asked.fresh:
