@@ -7,7 +7,7 @@ says is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -25,6 +25,7 @@ from tidemill.lake.schema.creation import conform, create, new_generation
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.lake.schema.verification import MADE_IT, absent_of, check_owner, refuse_difference
+from tidemill.lake.tables import Table
 
 
 def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
@@ -67,8 +68,8 @@ def _as_declared(lake: Lake) -> Lake:
             where=str(lake.place),
             expected=f"a lake of pipeline {lake.pipeline.pipeline!r}: run `tidemill run` first",
         )
-    lake = _opened(lake, _properties(lake))
-    coverage.refuse(lake.pipeline, coverage.late(lake))
+    lake, late = _opened(lake, _properties(lake))
+    coverage.refuse(lake.pipeline, late)
     for view in lake.pipeline.views:
         name, change = lake.pipeline.command_name, evolution.change(lake, view)
         evolution.refuse(name, change)
@@ -92,8 +93,8 @@ def open_for_writing(
     they hold what it needs, and the next refresh writes gold with its new columns; otherwise
     LakeError says which rebuild is needed. `filled_from`: see `evolution.refuse`. A view whose
     buckets lack events is refused too (see `coverage`), but for those in `filled`, which the caller
-    fills, or leaves alone. In a folder the views for people are made where they are going to be
-    `asked`: they are this session's alone, and cost it seconds.
+    fills (see `settle_filled`), or leaves alone. In a folder the views for people are made where
+    they are going to be `asked`: they are this session's alone, and cost it seconds.
     """
     prepare_root(place)
     interrupted_swaps.refuse(place, pipeline.pipeline)
@@ -104,8 +105,7 @@ def open_for_writing(
     enrichment.settle(lake, missing)
     _make_missing(replace(lake, generation=_shared_generation(lake, missing)), missing)
     said = _properties(lake)
-    lake = _opened(lake, said)
-    late = coverage.late(lake)
+    lake, late = _opened(lake, said)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(lake)
     for table in lake.existing_tables() if place.folder else []:
@@ -114,7 +114,8 @@ def open_for_writing(
                 lake, table, said.get(table.name) or lake.metadata(table.name).properties
             )
     for view in pipeline.views:
-        _settle(lake, view, filled_from)
+        if view.name not in late:
+            _settle(lake, view, filled_from)
     if asked or place.catalog:
         make_views(lake)
     return lake
@@ -127,9 +128,34 @@ def as_found(lake: Lake) -> Lake:
     return replace(lake, generation=said.get(GENERATION, ""))
 
 
-def late_views(lake: Lake, absent: Collection[str]) -> dict[str, str]:
-    """Return, by view, why its bucket table, which is absent, would lack events."""
+def late_as_found(lake: Lake, absent: Collection[str]) -> dict[str, str]:
+    """Return, by view, why its buckets lack events, of a lake that nothing was checked of; its
+    bucket table may be among those that are absent."""
+    late = _late_absent(lake, absent)
+    if lake.tables.events.name in absent:
+        return late
+    there = [v for v in lake.pipeline.views if lake.tables.of(v).buckets.name not in absent]
+    return late | coverage.late(as_found(lake), there)
+
+
+def _late_absent(lake: Lake, absent: Collection[str]) -> dict[str, str]:
     return coverage.of_absent(lake.pipeline, lake.checkpoint("feature"), absent)
+
+
+def settle_filled(lake: Lake, view: FeatureView) -> None:
+    """Bring the tables of a view that lacks events to its declaration, whatever its buckets hold of
+    it: all of them are about to be made. LakeError where only a rebuild from bronze helps."""
+    buckets, change = lake.tables.of(view).buckets, evolution.change(lake, view)
+    if change.kind == "bronze":
+        evolution.refuse(lake.pipeline.command_name, change)
+    if lake.metadata(buckets.name).properties.get(GENERATION, "") != lake.generation:
+        create(lake, buckets, replace=True)
+        change = evolution.change(lake, view)
+    names = lake.metadata(buckets.name).types
+    missing = [column for column in buckets.columns if column.name not in names]
+    evolution.append_columns(lake.spark, buckets.name, missing)
+    evolution.settle(lake, view, change)
+    _settle(lake, view, None)
 
 
 def _refuse_incomplete(lake: Lake, absent: Collection[str], filled: Collection[str] = ()) -> None:
@@ -137,7 +163,7 @@ def _refuse_incomplete(lake: Lake, absent: Collection[str], filled: Collection[s
     if not absent:
         return
     coverage.refuse_lost(lake, absent)
-    late = late_views(lake, absent)
+    late = _late_absent(lake, absent)
     coverage.refuse(lake.pipeline, {name: why for name, why in late.items() if name not in filled})
 
 
@@ -187,8 +213,9 @@ def _properties(lake: Lake) -> dict[str, Mapping[str, str]]:
     return {table.name: lake.metadata(table.name).properties for table in lake.tables.required}
 
 
-def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> Lake:
-    """Return the lake after checking each table against what is declared and against the others."""
+def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> tuple[Lake, Mapping[str, str]]:
+    """Return the lake after checking each table against what is declared and against the others;
+    and, by view, why its buckets lack events."""
     declared = lake.tables
     settled = [t for view in declared.views.values() for t in (view.buckets, view.gold)]
     generations = {}
@@ -199,13 +226,26 @@ def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> Lake:
             refuse_difference(lake, table)
         generations[table.name] = properties.get(GENERATION, "")
     events = generations[declared.events.name]
-    others = [declared.quarantine, *(view.buckets for view in declared.views.values())]
+    lake = replace(lake, generation=events)
+    late = coverage.late(lake)
+    others = [declared.quarantine]
+    others += [view.buckets for name, view in declared.views.items() if name not in late]
     others += [t for one in declared.dimensions.values() for t in (one.quarantine, one.rows)]
     others += declared.streams.values()
-    if any(generations[table.name] != events for table in others):
-        raise LakeError(
-            "a rebuild was interrupted: its tables are of different generations",
-            where=str(lake.place),
-            expected=f"run `tidemill rebuild {lake.pipeline.command_name} --from bronze` again",
-        )
-    return replace(lake, generation=events)
+    _refuse_other_generations(lake, [t for t in others if generations[t.name] != events])
+    return lake, late
+
+
+def _refuse_other_generations(lake: Lake, others: Sequence[Table]) -> None:
+    if not others:
+        return
+    what = "a rebuild was interrupted: its tables are of different generations"
+    tables = lake.tables
+    always = [tables.quarantine, *(view.buckets for view in tables.views.values())]
+    if lake.checkpoint("feature").finished() >= 0 and not any(table in always for table in others):
+        what = f"a rebuild from bronze left out {', '.join(table.name for table in others)}"
+    raise LakeError(
+        what,
+        where=str(lake.place),
+        expected=f"run `tidemill rebuild {lake.pipeline.command_name} --from bronze` again",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,14 +13,14 @@ from tidemill.config.dimension import Dimension
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import LakeError, SetupError
+from tidemill.features import FeatureView
 from tidemill.lake import catalog as lakes
 from tidemill.lake import lock, tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
-from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.open import (
-    as_found,
-    late_views,
+    late_as_found,
     open_folder,
     open_for_reading,
     open_for_writing,
@@ -143,7 +143,7 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
     """Return how each view differs from its tables as they are; nothing is made or settled."""
     lake = unchecked_lake(opening, definition)
     absent = absent_of(lake)
-    behind = late_views(lake, absent)
+    behind = late_as_found(lake, absent)
     standing = [view for view in definition.views if view.name not in behind]
     for view in standing:
         for table in (lake.tables.of(view).buckets, lake.tables.of(view).gold):
@@ -153,14 +153,18 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
                     where=str(opening.place),
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
-    if lake.tables.events.name not in absent:
-        behind |= coverage.late(as_found(lake), standing)
-    return [
-        Change(view.name, "views", f"its buckets lack events: {behind[view.name]}")
-        if view.name in behind
-        else evolution.change(lake, view)
-        for view in definition.views
-    ]
+    return [_as_found(lake, view, absent, behind.get(view.name)) for view in definition.views]
+
+
+def _as_found(lake: Lake, view: FeatureView, absent: Collection[str], behind: str | None) -> Change:
+    """Return how a view differs from its tables as they are, with why it is `behind` if it is."""
+    if behind is None:
+        return evolution.change(lake, view)
+    late = Change(view.name, "views", f"its buckets lack events: {behind}")
+    if {lake.tables.of(view).buckets.name, lake.tables.of(view).gold.name} & {*absent}:
+        return late
+    change = evolution.change(lake, view)
+    return change if change.kind == "bronze" else late
 
 
 def open_for_questions(opening: Opening, definitions: Iterable[PipelineDefinition]) -> SparkSession:

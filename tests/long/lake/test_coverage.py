@@ -183,6 +183,67 @@ def test_a_view_that_is_left_out_for_a_run(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.stream
+def test_a_view_that_was_left_out_when_a_feature_is_added(
+    spark: SparkSession, project: Project
+) -> None:
+    """Its tables hold neither the feature nor all events: the other view's are not held up."""
+    project.declare("titles", "people")
+    project.rebuilt("people")
+    project.declare("titles")
+    project.land(1, 4)
+    assert project.run().code == 0
+    project.features.append({"distinct": "event_type", "over": ["1d"]})
+    project.declare("titles", "people")
+    assert project.plan() == {"titles": "features", "people": "views"}
+    first = project.tidemill("rebuild", "--views", "people")
+    assert first.code == 2 and "--features event_type_distinct" in str(first.error["expected"])
+    assert project.tidemill("rebuild", "--features", "event_type_distinct").code == 0
+    assert project.plan() == {"titles": "none", "people": "views"}
+    project.rebuilt("people")
+    project.check(spark, ["titles", "people"])
+
+
+@pytest.mark.stream
+def test_a_feature_of_a_view_that_lacks_events(spark: SparkSession, project: Project) -> None:
+    project.declare("titles", "people")
+    project.rebuilt("people")
+    project.declare("titles")
+    project.land(1, 4)
+    assert project.run().code == 0
+    project.features.append({"distinct": "event_type", "over": ["1d"]})
+    project.declare("people")
+    answer = project.tidemill("rebuild", "--features", "event_type_distinct")
+    assert answer.code == 2 and "--views people" in str(answer.error["expected"])
+    project.rebuilt("people")
+    project.check(spark, ["people"])
+
+
+@pytest.mark.stream
+def test_a_view_that_was_left_out_when_all_was_made_again(
+    spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table is of the tables before, with batches that count otherwise: it is made anew."""
+    project.declare("titles", "people")
+    project.rebuilt("people")
+    project.land(1, 4)
+    assert project.run().code == 0
+    project.declare("titles")
+    assert project.tidemill("rebuild", "--from", "bronze").code == 0
+    project.declare("titles", "people")
+    project.refused("people", "people_buckets is of before a rebuild from bronze", "reconcile")
+    failpoints._reached.clear()
+    with monkeypatch.context() as failing:
+        failing.setenv(failpoints.VARIABLE, "rebuild.put_in_place")
+        assert project.tidemill("rebuild", "--views", "people").code == 3
+    assert project.plan() == {"titles": "none", "people": "views"}
+    project.rebuilt("people")
+    project.check(spark, ["titles", "people"])
+    project.land(2, 3)
+    assert project.run().code == 0
+    project.check(spark, ["titles", "people"])
+
+
+@pytest.mark.stream
 def test_tables_that_are_lost(spark: SparkSession, project: Project) -> None:
     assert project.tidemill("maintain").code == 0
     lost = {

@@ -12,6 +12,7 @@ record beside the checkpoint says which tables did: `table` is Delta's id of the
     plays, added at 2                  x    x    x      late: lacks 0 and 1
     clicks, left out at 2    x    x         x    x      late: lacks 2
     visits, table removed    -    -    -    x    x      late: another table than the recorded one
+    likes, left out when all was rebuilt from bronze    late: its table is of the tables before
 
 A late view is refused by whatever opens the lake; `rebuild --views` makes its buckets from the
 events, beside the table and put in place at once (see `replacement`). A checkpoint without a record
@@ -37,6 +38,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import ledger
 from tidemill.lake.integrity.whole_file import write_json
+from tidemill.lake.schema.table_properties import GENERATION
 
 RECORD = "_tidemill_views.json"
 LOST_RECORDS = "see 'Lost table' in docs/operations.md"
@@ -91,6 +93,8 @@ def _reason(
     lake: Lake, view: FeatureView, record: Record | None, checkpoint: Checkpoint
 ) -> str | None:
     name = lake.tables.of(view).buckets.name
+    if lake.metadata(name).properties.get(GENERATION, "") != lake.generation:
+        return f"{name} is of before a rebuild from bronze"
     if record is None:
         return _reason_without_record(lake, view, checkpoint)
     entry = record.get(view.name)

@@ -22,6 +22,7 @@ from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger, writer
+from tidemill.lake.integrity import coverage
 from tidemill.lake.schema import table_properties
 
 log = logging.getLogger(__name__)
@@ -89,9 +90,14 @@ def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
 
 
 def from_bronze(lake: Lake) -> bool:
-    """Return whether a rebuild from bronze stopped before it refreshed the gold of every view."""
-    generations = (_generation(lake, view) for view in lake.pipeline.views)
-    return any(each not in (None, lake.generation) for each in generations)
+    """Return whether a rebuild from bronze stopped before it refreshed the gold of every view. A
+    view that lacks events may have been left out of it."""
+    of_before = {
+        view.name
+        for view in lake.pipeline.views
+        if _generation(lake, view) not in (None, lake.generation)
+    }
+    return bool(of_before and of_before - coverage.late(lake).keys())
 
 
 def _generation(lake: Lake, view: FeatureView) -> str | None:

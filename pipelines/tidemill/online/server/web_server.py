@@ -40,8 +40,8 @@ def run(
 
 
 def _set_aside() -> None:
-    """Have the garbage collector leave alone what is there already, modules above all. Else it looks
-    through all of it now and then, for tens of milliseconds, in which every request waits."""
+    """Have the garbage collector leave alone what is there already, modules above all. Else it
+    looks through all of it now and then, for tens of milliseconds, while every request waits."""
     gc.collect()
     gc.freeze()
 

@@ -10,28 +10,40 @@ from tidemill.features import FeatureView
 from tidemill.features.columns import partials_of
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake.catalog import Lake
+from tidemill.lake.integrity import coverage
+from tidemill.lake.open import late_as_found
 from tidemill.lake.schema import evolution
+from tidemill.lake.schema.verification import absent_of
 
 Lacking = Mapping[str, tuple[str, ...]]
 
 
 def partials(lake: Lake, features: Iterable[str]) -> Lacking:
     """Return, for each view of the lake's pipeline by name, the partials of the named features and
-    those that its buckets do not hold, none where there are no buckets yet. UsageError for an
-    unknown feature, or one that lacks as well and is not named."""
+    those that its buckets do not hold, none where there are no buckets yet, or where they lack
+    events. UsageError for an unknown feature, or one that lacks as well and is not named; LakeError
+    for one of views that lack events alone."""
     names, views = tuple(features), lake.pipeline.views
-    lacking = {
+    late = late_as_found(lake, absent_of(lake))
+    _check_named(lake, names, late)
+    return {
         view.name: _of_view(view, evolution.change(lake, view), names)
-        if lake.has(lake.tables.of(view).buckets.name)
+        if view.name not in late and lake.has(lake.tables.of(view).buckets.name)
         else ()
         for view in views
     }
-    known = [evolution.name_of(f) for view in views for f in view.features]
+
+
+def _check_named(lake: Lake, names: Iterable[str], late: Mapping[str, str]) -> None:
+    known = {view.name: [*map(evolution.name_of, view.features)] for view in lake.pipeline.views}
+    every = [name for features in known.values() for name in features]
     for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known)
+        if name not in every:
+            hint = did_you_mean(name, every)
             raise UsageError(f"unknown feature {name!r}{hint}", where="--features")
-    return lacking
+        of = [view for view, features in known.items() if name in features]
+        if all(view in late for view in of):
+            coverage.refuse(lake.pipeline, {view: late[view] for view in of})
 
 
 def _of_view(

@@ -13,6 +13,7 @@ from tidemill.features.windows import BEGINNING
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
+from tidemill.lake.open import settle_filled
 from tidemill.lake.schema import creation, expired_before
 from tidemill.operations.rebuild import backfill_rows, enriched_events, staging
 from tidemill.operations.rebuild.staging import Read, Staging
@@ -54,6 +55,7 @@ def _fill(work: Work, lake: Lake, view: FeatureView) -> int:
     work.say(f"{view.name}: {why}" if why else f"{view.name}: its buckets lack no event")
     if not why:
         return 0
+    settle_filled(lake, view)
     rows = _replace(work, lake, view)
     for hours in lake.known([lake.tables.of(view).hours]):
         creation.create(lake, hours, replace=True)

@@ -70,8 +70,12 @@ class Work:
         return Pipeline(lake, Absent(), self.opening.clock, lake.pipeline.clock)
 
     def catch_up(self, lake: Lake) -> None:
-        """Have the feature query read every event that there is."""
-        pipeline = replace(self.pipeline(lake), refreshes="never")
+        """Have the feature query read every event that there is, for the views that lack none and
+        those that are filled: the tables of others may not be as declared."""
+        late = {*coverage.late(lake)} - {*self.wanted.views}
+        views = tuple(view for view in lake.pipeline.views if view.name not in late)
+        caught_up = lake.pipeline.model_copy(update={"views": views})
+        pipeline = replace(self.pipeline(replace(lake, pipeline=caught_up)), refreshes="never")
         pipeline.claim(("feature",))
         recorder = Recorder(pipeline, [Callback(self.tell)])
         finish("feature", pipeline, self.stop, recorder)

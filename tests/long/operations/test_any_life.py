@@ -1,0 +1,374 @@
+"""A lake of which everything changes, in any order: events, dimension, definition, history.
+
+                ┌── events, a little late; changes of the dimension ──► run --once
+    any step ───┼── another definition ──► plan says how ──► that command, until nothing is due
+                ├── maintain
+                └── the same, cut off at any point ──► again
+    after each step: gold is what brute force counts of all events; the events agree with gold
+
+The brute force shares no code with the package. A dimension's change is never older than an event
+that was there, so that what an event takes does not depend on the order of the two.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+import command_line
+from change_log import Change
+from command_line import Answer, call
+from lakes import NOW
+from runs import write_file
+from tidemill.config.settings import iso
+from tidemill.lake.commits import failpoints
+
+pytestmark = pytest.mark.stream
+STEPS = 24
+CURES = 12  # commands that one change may need
+MINUTE = timedelta(minutes=1)
+WINDOWS = {"1h": 1, "3h": 3, "1d": 24, "2d": 48}  # hours
+HISTORIES = {"4h": 4, "30h": 30, "4d": 96, "20d": 480}
+SEGMENTS, TIERS = ("basic", "gold"), ("low", "high")
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event as it was sent, and what its buyer was at that time."""
+
+    number: int
+    buyer: str
+    shop: str
+    points: int
+    at: datetime
+    segment: str | None
+    tier: str | None
+
+    def record(self) -> str:
+        said = {"event_id": f"e{self.number}", "buyer": self.buyer, "shop": self.shop}
+        return json.dumps({**said, "points": self.points, "at": self.at.isoformat()})
+
+    def group(self, taken: str) -> str | None:
+        return self.segment if taken == "segment" else self.tier
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What is declared: the windows and features of each view, and how much is kept."""
+
+    history: str = "30h"
+    windows: tuple[str, ...] = ("1h", "1d")
+    features: tuple[str, ...] = ("count", "sum")
+    views: tuple[str, ...] = ("spending",)
+    taken: str = "segment"  # what the column `grade` takes of the dimension
+    factor: int = 2
+    key: str = "buyer"  # of the view `spending`
+
+    def key_of(self, view: str) -> str:
+        return self.key if view == "spending" else KEYS[view]
+
+    def words(self, folder: Path) -> dict[str, Any]:
+        schema = {"buyer": "string", "shop": "string", "points": "bigint", "grade": "string?"}
+        customer = {"customer_id": "string", "segment": "string?", "tier": "string?"}
+        return {
+            "pipeline": "life",
+            "source": {"kind": "files", "input": str(folder / "events")},
+            "history": self.history,
+            "dimensions": [
+                {
+                    "name": "customer",
+                    "keys": ["customer_id"],
+                    "schema": customer,
+                    "source": {"kind": "files", "input": str(folder / "changes")},
+                    "history": "type2",
+                }
+            ],
+            "enrich": [
+                {
+                    "dimension": "customer",
+                    "keys": {"buyer": "customer_id"},
+                    "columns": {"grade": self.taken},
+                }
+            ],
+            "views": [
+                {
+                    "name": view,
+                    "keys": [self.key_of(view)],
+                    "event_time": "at",
+                    "schema": schema,
+                    "select": {
+                        "wares": {"string": "coalesce(grade, 'none')"},
+                        "scaled": {"bigint": f"points * {self.factor}"},
+                    },
+                    "features": [
+                        {**FEATURES[name].words, "over": list(self.windows)}
+                        for name in self.features
+                    ],
+                }
+                for view in self.views
+            ],
+        }
+
+
+Fold = Callable[[Sequence[Event], Definition], Any]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A feature as the file has it, its column without the window, and its value by brute force."""
+
+    words: dict[str, Any]
+    column: str
+    fold: Fold
+
+
+def ends(events: Sequence[Event], last: bool) -> str | None:
+    found = sorted((event.at, event.shop) for event in events)
+    return found[-1 if last else 0][1] if found else None
+
+
+BROKEN = ["{", json.dumps({"event_id": "b", "buyer": "c1", "points": "many"})]
+KEYS = {"spending": "buyer", "shops": "shop", "groups": "wares"}
+FEATURES = {
+    "count": Made({"count": {}}, "count", lambda events, _: len(events)),
+    "sum": Made({"sum": "points"}, "points_sum", lambda events, _: sum(e.points for e in events)),
+    "scaled": Made(
+        {"sum": "scaled"},
+        "scaled_sum",
+        lambda events, definition: sum(e.points * definition.factor for e in events),
+    ),
+    "min": Made(
+        {"min": "points"},
+        "points_min",
+        lambda events, _: min((e.points for e in events), default=None),
+    ),
+    "last": Made({"last": "shop"}, "shop_last", lambda events, _: ends(events, True)),
+    "distinct": Made(
+        {"distinct": "shop"}, "shop_distinct", lambda events, _: len({e.shop for e in events})
+    ),
+    "good": Made(
+        {"count": {}, "where": "grade IN ('gold', 'high')", "name": "good"},
+        "good_count",
+        lambda events, d: sum(e.group(d.taken) in ("gold", "high") for e in events),
+    ),
+}
+ADDING_UP = ("count", "sum", "scaled", "min", "last", "good")  # those that have a lifetime
+
+
+@dataclass
+class Life:
+    """A pipeline's folder, what was sent so far, and what is declared now."""
+
+    folder: Path
+    random: random.Random
+    patch: pytest.MonkeyPatch
+    now: datetime = NOW - timedelta(days=12)
+    definition: Definition = Definition()
+    events: list[Event] = field(default_factory=list)
+    customers: dict[str, list[tuple[datetime, str, str]]] = field(default_factory=dict)
+    files: int = 0
+    told: list[str] = field(default_factory=list)  # what happened, for who reads a failure
+
+    # -- the outside --
+
+    def call(self, command: str, *words: object) -> Answer:
+        self.told.append(" ".join(["tidemill", command, *map(str, words)]))
+        path = self.folder / "life.yaml"
+        self.patch.setattr(command_line, "NOW", self.now)
+        return call(command, path, *words, "--root", self.folder / "lake", "--json")
+
+    def done(self, command: str, *words: object) -> Answer:
+        answer = self.call(command, *words)
+        assert answer.code == 0, (answer, self.told)
+        return answer
+
+    def declare(self, definition: Definition) -> None:
+        self.definition = definition
+        self.told.append(str(definition))
+        text = yaml.safe_dump(
+            json.loads(json.dumps(definition.words(self.folder))), sort_keys=False
+        )
+        (self.folder / "life.yaml").write_text(text)
+
+    def send(self, folder: str, records: Sequence[str]) -> None:
+        self.files += 1
+        write_file(self.folder / folder, f"{self.files:03}.jsonl", records, age=10_000 - self.files)
+
+    # -- the steps --
+
+    def sent_events(self) -> None:
+        """A while goes by, and its events come; a few are of up to an hour before."""
+        before, draw = self.now, self.random
+        self.now += MINUTE * draw.choice([3, 30, 90, 400, 1500])
+        before = max(before, self.now - timedelta(hours=2))  # none is older than any `history`
+        length = (self.now - before) // timedelta(seconds=1)
+        new: list[Event] = []
+        for _ in range(draw.randrange(1, 40)):
+            late = timedelta(seconds=draw.randrange(3600) if draw.random() < 0.2 else 0)
+            at = before + timedelta(seconds=draw.randrange(length)) - late
+            buyer = f"c{draw.randrange(5)}"
+            segment, tier = self.customer(buyer, at)
+            shop, points = f"s{draw.randrange(4)}", draw.randrange(-5, 50)
+            new.append(Event(len(self.events) + len(new), buyer, shop, points, at, segment, tier))
+        self.events += new
+        records = [event.record() for event in new]
+        records += [event.record() for event in draw.choices(self.events, k=2)]  # again
+        self.send("events", [*records, *draw.sample(BROKEN, draw.choice([0, 1]))])
+
+    def customer(self, buyer: str, at: datetime) -> tuple[str | None, str | None]:
+        held = [found for found in self.customers.get(buyer, []) if found[0] <= at]
+        return held[-1][1:] if held else (None, None)
+
+    def sent_changes(self) -> None:
+        """Some customers become others, now."""
+        records = []
+        for number in self.random.sample(range(5), 2):
+            self.now += MINUTE
+            row = {
+                "customer_id": f"c{number}",
+                "segment": self.random.choice(SEGMENTS),
+                "tier": self.random.choice(TIERS),
+            }
+            versions = self.customers.setdefault(row["customer_id"], [])
+            lsn = sum(map(len, self.customers.values())) * 10 + 10
+            versions.append((self.now, row["segment"], row["tier"]))
+            change = Change(lsn, self.now, None, row, "c" if len(versions) == 1 else "u")
+            records.append(change.record())
+        self.send("changes", records)
+
+    def another_definition(self) -> None:
+        draw, was = self.random, self.definition
+        windows = {*draw.sample([*WINDOWS], draw.choice([1, 2])), "1h"}
+        features = draw.sample([*FEATURES], draw.choice([1, 2, 3]))
+        if draw.random() < 0.6:
+            features = [*dict.fromkeys([*was.features, *features])]
+        if draw.random() < 0.3:
+            windows.add("lifetime")
+            features = [name for name in features if name in ADDING_UP] or ["count"]
+        hours = max(WINDOWS[window] for window in windows if window in WINDOWS)
+        histories = [name for name, kept in HISTORIES.items() if kept > hours]
+        views = {"spending", *draw.sample([*KEYS], draw.choice([0, 1, 2]))}
+        self.declare(
+            Definition(
+                draw.choice(histories),
+                tuple(sorted(windows)),
+                tuple(sorted(features)),
+                tuple(view for view in KEYS if view in views),
+                draw.choice(["tier", "segment"]) if draw.random() < 0.2 else was.taken,
+                draw.choice([2, 3]) if draw.random() < 0.3 else was.factor,
+                draw.choice(["buyer", "shop"]) if draw.random() < 0.1 else was.key,
+            )
+        )
+
+    def cured(self, cut_off: Callable[[str, str], None]) -> None:
+        """Do what `plan` says, until it says nothing any more."""
+        for _ in range(CURES):
+            answer = self.done("plan").json
+            changes = answer.get("views", [answer])
+            due = [c["way"].split("`")[1].split() for c in changes if "`" in c["way"]]
+            if not due:
+                return
+            command, *words = self.random.choice(due)[1:]
+            words = [word for word in words if not word.endswith(".yaml")]
+            cut_off(command, " ".join(words))
+            answer = self.call(command, *words)
+            self.told.append(f"{answer.code} {answer.out[-300:]}")
+        raise AssertionError(("plan has no end", self.told))
+
+    # -- the judges --
+
+    def wanted(self, view: str) -> dict[str, dict[str, Any]]:
+        """Every feature of every key that has an event in the longest window."""
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            group = event.group(self.definition.taken) or "none"
+            keys = {"buyer": event.buyer, "shop": event.shop, "wares": group}
+            found.setdefault(keys[self.definition.key_of(view)], []).append(event)
+        return {key: self.row(events) for key, events in found.items()}
+
+    def row(self, events: Sequence[Event]) -> dict[str, Any]:
+        newest = max(event.at for event in self.events)
+        as_of = newest.replace(second=0, microsecond=0) + MINUTE
+        made = {}
+        for window in self.definition.windows:
+            since = as_of - timedelta(hours=WINDOWS.get(window, 10**5))
+            inside = [event for event in events if event.at >= since]
+            for name in self.definition.features:
+                feature = FEATURES[name]
+                made[f"{feature.column}_{window}"] = feature.fold(inside, self.definition)
+        return made
+
+    def check(self, spark: SparkSession) -> None:
+        nothing = self.row([])
+        for view in self.definition.views:
+            folder = self.folder / "lake" / f"{view}_features"
+            key = self.definition.key_of(view)
+            rows = spark.read.format("delta").load(str(folder)).collect()
+            shown = {row[key]: row.asDict() for row in rows}
+            assert len(shown) == len(rows), self.told
+            wanted = self.wanted(view)
+            for name in {*shown, *wanted}:
+                got = shown.get(name, nothing)
+                right = wanted.get(name, nothing)
+                assert {n: got[n] for n in right} == right, (view, name, self.told)
+        answer = self.call("reconcile", "--from", "events")
+        assert answer.code == 0, (answer, self.told)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_life(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    life = Life(tmp_path, random.Random(seed), monkeypatch)
+    life.declare(Definition())
+
+    def cut_off(command: str, words: str) -> None:
+        """Perhaps run the command first as far as some point, where it ends."""
+        points = failpoints.POINTS if command == "run" else (*failpoints.EXPIRY_POINTS, *REBUILD)
+        if life.random.random() < 0.6:
+            return
+        point = life.random.choice(points)
+        failpoints._reached.clear()
+        with monkeypatch.context() as failing:
+            failing.setenv(failpoints.VARIABLE, point)
+            answer = life.call(command, *words.split())
+            life.told.append(f"{answer.code} cut off at {point}, or not reached")
+
+    life.sent_changes()
+    life.sent_events()
+    life.done("run", "--once")
+    for _ in range(STEPS):
+        step = life.random.choice(["events", "events", "changes", "definition", "maintain"])
+        life.told.append(f"-- {step}, {iso(life.now)}")
+        if step == "events":
+            life.sent_events()
+        elif step == "changes":
+            life.sent_changes()
+            life.sent_events()
+        elif step == "definition":
+            life.another_definition()
+            life.cured(cut_off)
+        else:
+            cut_off("maintain", "")
+            life.done("maintain")
+        cut_off("run", "--once")
+        life.done("run", "--once")
+        life.check(spark)
+
+
+REBUILD = (
+    "rebuild.chunk_written",
+    "rebuild.put_in_place",
+    "refresh.merged",
+    "renew.checkpoint_forgotten",
+    "renew.table_emptied",
+)
