@@ -22,6 +22,7 @@ from tidemill.lake.catalog import Lake, check_root, prepare_root, register
 from tidemill.lake.integrity import coverage, interrupted_rebuilds, interrupted_swaps
 from tidemill.lake.schema import accepted_values, enrichment, evolution, log_properties
 from tidemill.lake.schema.creation import conform, create, new_generation
+from tidemill.lake.schema.evolution import Change
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.lake.schema.verification import MADE_IT, absent_of, check_owner, refuse_difference
@@ -70,8 +71,8 @@ def _as_declared(lake: Lake) -> Lake:
         )
     lake, late = _opened(lake, _properties(lake))
     coverage.refuse(lake.pipeline, late)
-    for view in lake.pipeline.views:
-        name, change = lake.pipeline.command_name, evolution.change(lake, view)
+    name, views = lake.pipeline.command_name, lake.pipeline.views
+    for view, change in zip(views, evolution.changes(lake, views), strict=True):
         evolution.refuse(name, change)
         way = change.way(name) if change.kind == "gold" else MADE_IT
         refuse_difference(lake, lake.tables.of(view).gold, way)
@@ -113,9 +114,12 @@ def open_for_writing(
             log_properties.settle(
                 lake, table, said.get(table.name) or lake.metadata(table.name).properties
             )
-    for view in pipeline.views:
-        if view.name not in late:
-            _settle(lake, view, filled_from)
+    whole = [view for view in pipeline.views if view.name not in late]
+    changes = evolution.changes(lake, whole)
+    for change in changes:
+        evolution.refuse(pipeline.command_name, change, filled_from)
+    for view, change in zip(whole, changes, strict=True):
+        _settle(lake, view, change)
     if asked or place.catalog:
         make_views(lake)
     return lake
@@ -143,11 +147,14 @@ def _late_absent(lake: Lake, absent: Collection[str]) -> dict[str, str]:
 
 
 def settle_filled(lake: Lake, view: FeatureView) -> None:
-    """Bring the tables of a view that lacks events to its declaration, whatever its buckets hold of
-    it: all of them are about to be made. LakeError where only a rebuild from bronze helps."""
+    """Bring the tables of a view to its declaration, whatever its buckets hold of it: all of them
+    are about to be made, and until then it counts as one that lacks events. LakeError where only a
+    rebuild from bronze helps."""
     buckets, change = lake.tables.of(view).buckets, evolution.change(lake, view)
     if change.kind == "bronze":
         evolution.refuse(lake.pipeline.command_name, change)
+    if view.name not in coverage.late(lake, [view]):
+        coverage.uncover(lake, view)
     if lake.metadata(buckets.name).properties.get(GENERATION, "") != lake.generation:
         create(lake, buckets, replace=True)
         change = evolution.change(lake, view)
@@ -155,7 +162,8 @@ def settle_filled(lake: Lake, view: FeatureView) -> None:
     missing = [column for column in buckets.columns if column.name not in names]
     evolution.append_columns(lake.spark, buckets.name, missing)
     evolution.settle(lake, view, change)
-    _settle(lake, view, None)
+    interrupted_rebuilds.forget_features(lake, view)
+    _settle(lake, view, evolution.change(lake, view))
 
 
 def _refuse_incomplete(lake: Lake, absent: Collection[str], filled: Collection[str] = ()) -> None:
@@ -167,14 +175,13 @@ def _refuse_incomplete(lake: Lake, absent: Collection[str], filled: Collection[s
     coverage.refuse(lake.pipeline, {name: why for name, why in late.items() if name not in filled})
 
 
-def _settle(lake: Lake, view: FeatureView, filled_from: datetime | None) -> None:
-    """Bring the tables of a view to its declaration as far as they hold what it needs."""
+def _settle(lake: Lake, view: FeatureView, change: Change) -> None:
+    """Bring the tables of a view to its declaration, from which they differ by a change that was
+    not refused."""
     declared = lake.tables.of(view)
     evolution.add_columns(lake, declared.gold)
     evolution.allow_nulls(lake, declared.gold)
-    change = evolution.change(lake, view)
-    evolution.refuse(lake.pipeline.command_name, change, filled_from)
-    if change.kind == "since":  # the next opening, when the buckets are there
+    if change.kind in ("since", "views"):  # the next opening, when the buckets are there
         evolution.let_go(lake, view, change)
         return
     evolution.settle(lake, view, change)

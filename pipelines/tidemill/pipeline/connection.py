@@ -153,14 +153,17 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
                     where=str(opening.place),
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
-    return [_as_found(lake, view, absent, behind.get(view.name)) for view in definition.views]
+    whole = [view for view in definition.views if view.name not in behind]
+    changes = {change.view: change for change in evolution.changes(lake, whole)}
+    return [
+        changes.get(view.name) or _late(lake, view, absent, behind[view.name])
+        for view in definition.views
+    ]
 
 
-def _as_found(lake: Lake, view: FeatureView, absent: Collection[str], behind: str | None) -> Change:
-    """Return how a view differs from its tables as they are, with why it is `behind` if it is."""
-    if behind is None:
-        return evolution.change(lake, view)
-    late = Change(view.name, "views", f"its buckets lack events: {behind}")
+def _late(lake: Lake, view: FeatureView, absent: Collection[str], why: str) -> Change:
+    """Return what a view needs that lacks events: all of its buckets, or all from bronze."""
+    late = Change(view.name, "views", f"its buckets lack events: {why}")
     if {lake.tables.of(view).buckets.name, lake.tables.of(view).gold.name} & {*absent}:
         return late
     change = evolution.change(lake, view)

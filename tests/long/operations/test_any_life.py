@@ -72,9 +72,13 @@ class Definition:
     taken: str = "segment"  # what the column `grade` takes of the dimension
     factor: int = 2
     key: str = "buyer"  # of the view `spending`
+    more: tuple[str, ...] = ()  # features of the other views besides
 
     def key_of(self, view: str) -> str:
         return self.key if view == "spending" else KEYS[view]
+
+    def features_of(self, view: str) -> list[str]:
+        return [*dict.fromkeys((*self.features, *(self.more if view != "spending" else ())))]
 
     def words(self, folder: Path) -> dict[str, Any]:
         schema = {"buyer": "string", "shop": "string", "points": "bigint", "grade": "string?"}
@@ -111,7 +115,7 @@ class Definition:
                     },
                     "features": [
                         {**FEATURES[name].words, "over": list(self.windows)}
-                        for name in self.features
+                        for name in self.features_of(view)
                     ],
                 }
                 for view in self.views
@@ -251,9 +255,11 @@ class Life:
         features = draw.sample([*FEATURES], draw.choice([1, 2, 3]))
         if draw.random() < 0.6:
             features = [*dict.fromkeys([*was.features, *features])]
+        more = draw.sample([*FEATURES], 1) if draw.random() < 0.5 else []
         if draw.random() < 0.3:
             windows.add("lifetime")
             features = [name for name in features if name in ADDING_UP] or ["count"]
+            more = [name for name in more if name in ADDING_UP]
         hours = max(WINDOWS[window] for window in windows if window in WINDOWS)
         histories = [name for name, kept in HISTORIES.items() if kept > hours]
         views = {"spending", *draw.sample([*KEYS], draw.choice([0, 1, 2]))}
@@ -266,6 +272,7 @@ class Life:
                 draw.choice(["tier", "segment"]) if draw.random() < 0.2 else was.taken,
                 draw.choice([2, 3]) if draw.random() < 0.3 else was.factor,
                 draw.choice(["buyer", "shop"]) if draw.random() < 0.1 else was.key,
+                tuple(more),
             )
         )
 
@@ -293,23 +300,23 @@ class Life:
             group = event.group(self.definition.taken) or "none"
             keys = {"buyer": event.buyer, "shop": event.shop, "wares": group}
             found.setdefault(keys[self.definition.key_of(view)], []).append(event)
-        return {key: self.row(events) for key, events in found.items()}
+        return {key: self.row(view, events) for key, events in found.items()}
 
-    def row(self, events: Sequence[Event]) -> dict[str, Any]:
+    def row(self, view: str, events: Sequence[Event]) -> dict[str, Any]:
         newest = max(event.at for event in self.events)
         as_of = newest.replace(second=0, microsecond=0) + MINUTE
         made = {}
         for window in self.definition.windows:
             since = as_of - timedelta(hours=WINDOWS.get(window, 10**5))
             inside = [event for event in events if event.at >= since]
-            for name in self.definition.features:
+            for name in self.definition.features_of(view):
                 feature = FEATURES[name]
                 made[f"{feature.column}_{window}"] = feature.fold(inside, self.definition)
         return made
 
     def check(self, spark: SparkSession) -> None:
-        nothing = self.row([])
         for view in self.definition.views:
+            nothing = self.row(view, [])
             folder = self.folder / "lake" / f"{view}_features"
             key = self.definition.key_of(view)
             rows = spark.read.format("delta").load(str(folder)).collect()

@@ -25,7 +25,7 @@ from lakes import NOW, at
 from runs import write_file
 from sales import Sales, record
 from tidemill.config.settings import Clock
-from tidemill.features import Feature, count, sum_
+from tidemill.features import Feature, count, max_, sum_
 from tidemill.lake.commits import failpoints
 from tidemill.lake.schema import expired_before
 from tidemill.operations import maintenance
@@ -105,6 +105,14 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
+def cut_off(monkeypatch: pytest.MonkeyPatch, project: Project, point: str, *words: str) -> None:
+    """A rebuild that ends at a point."""
+    failpoints._reached.clear()
+    with monkeypatch.context() as failing:
+        failing.setenv(failpoints.VARIABLE, point)
+        assert project.call("rebuild", *words).code == 3
+
+
 def test_features_and_a_view_made_of_the_last_day(spark: SparkSession, project: Project) -> None:
     project.declare("4h", sales=(THREE, POINTS), kinds=(THREE,))
     project.rebuilt("--features", "points_sum")
@@ -140,10 +148,7 @@ def test_the_history_is_longer_when_it_goes_on(
     project.declare("4h", sales=(THREE,))
     assert project.call("maintain").code == 0
     project.declare("4h", sales=features)
-    failpoints._reached.clear()
-    with monkeypatch.context() as failing:
-        failing.setenv(failpoints.VARIABLE, "rebuild.chunk_written")
-        assert project.call("rebuild", *words).code == 3
+    cut_off(monkeypatch, project, "rebuild.chunk_written", *words)
     project.declare("10d", sales=features)
     project.rebuilt(*words)
     longer = (LONG_POINTS,) if len(features) > 1 else (TWO_DAYS,)
@@ -169,6 +174,45 @@ def test_a_view_lacks_features_and_another_one_what_expired(
     assert project.kinds() == {"sales": "none", "kinds": "since"}
     project.filled()
     project.check(spark, kinds="count_2d")
+
+
+def test_views_that_lack_different_features(spark: SparkSession, project: Project) -> None:
+    """One command makes them, and `plan` names it for each."""
+    project.declare("10d", sales=(THREE,), kinds=(THREE,))
+    project.rebuilt("--views", "kinds")
+    largest = max_("amount").over("3h")
+    project.declare("10d", sales=(THREE, LONG_POINTS), kinds=(THREE, largest))
+    plan = project.plan()
+    assert project.kinds() == {"sales": "features", "kinds": "features"}
+    assert {change["way"] for change in plan.values()} == {plan["kinds"]["way"]}
+    project.refused("--features points_sum,amount_max")
+    project.rebuilt("--features", "points_sum,amount_max")
+    assert project.kinds() == {"sales": "none", "kinds": "none"}
+    project.check(spark, sales="points_sum_2d")
+
+
+@pytest.mark.parametrize("point", ["rebuild.chunk_written", "rebuild.put_in_place"])
+def test_a_view_lacks_features_and_what_expired(
+    spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """All of its buckets are made, whatever was begun; until then it is refused, also where that
+    was cut off."""
+    project.declare("4h", sales=(THREE,), kinds=(THREE,))
+    project.rebuilt("--views", "kinds")
+    assert project.call("maintain").code == 0
+    project.declare("4h", sales=(THREE, POINTS), kinds=(THREE,))
+    cut_off(monkeypatch, project, "rebuild.chunk_written", "--features", "points_sum")
+    project.declare("10d", sales=(TWO_DAYS, LONG_POINTS), kinds=(THREE,))
+    assert project.kinds() == {"sales": "views", "kinds": "none"}
+    project.refused("--views")
+    answer = project.call("rebuild", "--features", "points_sum")
+    assert answer.code == 2 and "--views sales" in str(answer.error["expected"])
+    cut_off(monkeypatch, project, point, "--views", "sales")
+    project.refused("--views")
+    project.rebuilt("--views", "sales")
+    assert project.kinds() == {"sales": "none", "kinds": "none"}
+    assert project.plan()["sales"]["unfinished"] == []
+    project.check(spark, sales="points_sum_2d")
 
 
 def test_a_view_lacks_events_and_what_expired(spark: SparkSession, project: Project) -> None:

@@ -42,6 +42,7 @@ from tidemill.lake.schema.table_properties import GENERATION
 
 RECORD = "_tidemill_views.json"
 LOST_RECORDS = "see 'Lost table' in docs/operations.md"
+NOTHING = -1  # as the last batch that a table took part in
 Record = dict[str, dict[str, Any]]
 
 
@@ -103,6 +104,8 @@ def _reason(
     if entry["table"] != lake.detail(name).id:
         return f"{name} is another table than the one that feature has written"
     through = entry["through"]
+    if through == NOTHING:
+        return f"a rebuild of {name} has not ended"
     if through is not None and through < checkpoint.finished():
         return f"{name} lacks the batches {through + 1} to {checkpoint.finished()} of feature"
     return None
@@ -159,6 +162,11 @@ def take_part(lake: Lake) -> None:
         record[view] = {"table": lake.detail(name).id, "through": None}
     if record != read(checkpoint):
         write(checkpoint, record)
+
+
+def uncover(lake: Lake, view: FeatureView) -> None:
+    """Record that the view's buckets lack events, whatever they hold, until they are `covered`."""
+    covered(lake, view, NOTHING)
 
 
 def covered(lake: Lake, view: FeatureView, batch: int) -> None:

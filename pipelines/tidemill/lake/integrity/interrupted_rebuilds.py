@@ -89,6 +89,15 @@ def end_replaced_in_place(lake: Lake, view: FeatureView) -> None:
         table_properties.delete(lake.spark, name, STATE)
 
 
+def forget_features(lake: Lake, view: FeatureView) -> None:
+    """Have the view's bucket table forget a rebuild of features that was stopped, now that all of
+    its rows are made: gone on with, it would add to them."""
+    name = lake.tables.of(view).buckets.name
+    recorded = state(lake, name)
+    if recorded and "through" not in recorded:
+        table_properties.delete(lake.spark, name, STATE)
+
+
 def from_bronze(lake: Lake) -> bool:
     """Return whether a rebuild from bronze stopped before it refreshed the gold of every view. A
     view that lacks events may have been left out of it."""

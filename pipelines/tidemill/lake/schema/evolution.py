@@ -6,7 +6,7 @@
     same grain, every partial held    gold        the next refresh writes gold with its new columns
     buckets needed that expired       since       `rebuild --since` makes them from the events
     a partial missing                 features    `rebuild --features` adds it from the events
-    buckets lack events               views       `rebuild --views` makes them from the events
+    both, or buckets lack events      views       `rebuild --views` makes them from the events
     another grain, or column type,    bronze      `rebuild --from bronze` makes all again
     no feature held, its events
     refused as of an unknown value,
@@ -18,7 +18,7 @@ A partial that no feature needs any more is let go: its column stays, empty from
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -30,6 +30,7 @@ from tidemill.errors import LakeError
 from tidemill.features import Feature, FeatureView
 from tidemill.features.columns import partials_of
 from tidemill.features.feature import RATIO
+from tidemill.features.windows import BEGINNING
 from tidemill.lake import provenance
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import quoted
@@ -47,8 +48,8 @@ class Change:
 
     `added` and `removed` are gold's columns; `missing` the partials that the buckets do not hold,
     `let_go` those that no feature needs any more; `features` the names, without windows, of the
-    features that need the missing ones; `since` the hour from which on buckets are needed that
-    expiry has removed.
+    features that need the missing ones, of several views together (see `changes`); `since` the hour
+    from which on buckets are needed that expiry has removed.
     """
 
     view: str
@@ -141,6 +142,15 @@ def change(lake: Lake, view: FeatureView) -> Change:
     return _with_expired(lake, buckets.name, view, table_properties, differs)
 
 
+def changes(lake: Lake, views: Iterable[FeatureView]) -> list[Change]:
+    """Return how each of the views differs, with the features that all of them lack together: one
+    rebuild makes them, and is refused where one is not named."""
+    found = [change(lake, view) for view in views]
+    lacking = [each for each in found if each.kind == "features"]
+    names = tuple(dict.fromkeys(name for each in lacking for name in each.features))
+    return [replace(each, features=names) if each in lacking else each for each in found]
+
+
 def _with_expired(
     lake: Lake,
     buckets: str,
@@ -157,8 +167,8 @@ def _with_expired(
     needed, before = lost
     missing = f"those before {iso(before)} expired or were not made"
     why = f"the windows need buckets from {iso(needed)} on, and {missing}"
-    if differs.kind == "features":  # neither rebuild of a part can begin before the other
-        return replace(differs, kind="bronze", why=why)
+    if differs.kind == "features":  # neither of the two rebuilds can begin before the other
+        return replace(differs, kind="views", why=f"{differs.why}, and {why}")
     return replace(differs, kind="since", why=why, since=f"{needed:%Y-%m-%dT%H:%M}")
 
 
@@ -283,13 +293,12 @@ def hold(
 def refuse(pipeline: str, view_change: Change, filled_from: datetime | None = None) -> None:
     """Raise LakeError when the tables cannot serve the view as they are; buckets that a rebuild is
     about to make again, from a time on, are not missed."""
-    if (
-        view_change.since
-        and filled_from
-        and filled_from <= instant(view_change.since, where=view_change.view)
+    if filled_from and (
+        (view_change.kind == "views" and filled_from == BEGINNING)
+        or (view_change.since and filled_from <= instant(view_change.since, where=view_change.view))
     ):
         return
-    if view_change.kind in ("since", "features", "bronze"):
+    if view_change.kind in ("since", "features", "views", "bronze"):
         raise LakeError(
             f"is declared otherwise than its tables were made: {view_change.why}",
             where=f"view {view_change.view}",

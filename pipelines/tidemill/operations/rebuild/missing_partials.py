@@ -20,21 +20,35 @@ Lacking = Mapping[str, tuple[str, ...]]
 
 def partials(lake: Lake, features: Iterable[str]) -> Lacking:
     """Return, for each view of the lake's pipeline by name, the partials of the named features and
-    those that its buckets do not hold, none where there are no buckets yet, or where they lack
-    events. UsageError for an unknown feature, or one that lacks as well and is not named; LakeError
-    for one of views that lack events alone."""
-    names, views = tuple(features), lake.pipeline.views
-    late = late_as_found(lake, absent_of(lake))
-    _check_named(lake, names, late)
-    return {
-        view.name: _of_view(view, evolution.change(lake, view), names)
-        if view.name not in late and lake.has(lake.tables.of(view).buckets.name)
-        else ()
-        for view in views
+    those that its buckets do not hold, none where there are no buckets yet, or where all of them
+    are to be made. UsageError for an unknown feature, or one that lacks as well and is not named;
+    LakeError for one of such views alone."""
+    names, absent = tuple(features), absent_of(lake)
+    late = late_as_found(lake, absent)
+    there = [
+        view
+        for view in lake.pipeline.views
+        if view.name not in late and lake.tables.of(view).buckets.name not in absent
+    ]
+    changes = {change.view: change for change in evolution.changes(lake, there)}
+    remade = {name: change for name, change in changes.items() if change.kind == "views"}
+    _check_named(lake, names, late, remade)
+    nothing = {view.name: () for view in lake.pipeline.views}
+    return nothing | {
+        view.name: _of_view(view, changes[view.name], names)
+        for view in there
+        if view.name not in remade
     }
 
 
-def _check_named(lake: Lake, names: Iterable[str], late: Mapping[str, str]) -> None:
+def _check_named(
+    lake: Lake,
+    names: Iterable[str],
+    late: Mapping[str, str],
+    remade: Mapping[str, evolution.Change],
+) -> None:
+    """Refuse a name that is no feature's, or a feature's of views alone that are late or need all
+    of their buckets."""
     known = {view.name: [*map(evolution.name_of, view.features)] for view in lake.pipeline.views}
     every = [name for features in known.values() for name in features]
     for name in names:
@@ -42,8 +56,9 @@ def _check_named(lake: Lake, names: Iterable[str], late: Mapping[str, str]) -> N
             hint = did_you_mean(name, every)
             raise UsageError(f"unknown feature {name!r}{hint}", where="--features")
         of = [view for view, features in known.items() if name in features]
-        if all(view in late for view in of):
-            coverage.refuse(lake.pipeline, {view: late[view] for view in of})
+        if all(view in late or view in remade for view in of):
+            coverage.refuse(lake.pipeline, {view: late[view] for view in of if view in late})
+            evolution.refuse(lake.pipeline.command_name, remade[of[0]])
 
 
 def _of_view(

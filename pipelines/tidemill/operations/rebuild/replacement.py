@@ -14,20 +14,24 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import coverage, interrupted_rebuilds
 from tidemill.lake.open import settle_filled
-from tidemill.lake.schema import creation, expired_before
+from tidemill.lake.schema import creation, evolution, expired_before
 from tidemill.operations.rebuild import backfill_rows, enriched_events, staging
 from tidemill.operations.rebuild.staging import Read, Staging
 from tidemill.operations.rebuild.work import Work
 
 
 def replace_buckets(work: Work) -> tuple[Lake, int]:
-    """Replace the buckets of some keys, or from a time on."""
+    """Replace the buckets of some keys, from a time on, or of the views that lack some."""
     lake = work.lake(work.definition, work.made_from)
     interrupted_rebuilds.refuse_from_bronze(lake)
     if work.wanted.since:
         _refuse_folded(work, lake, work.wanted.since)
     if work.wanted.views:
-        return lake, sum(_fill(work, lake, lake.pipeline.view(v)) for v in work.wanted.views)
+        wanted = [lake.pipeline.view(name) for name in work.wanted.views]
+        lacking = [view for view in wanted if _lacks(work, lake, view)]
+        for view in lacking:  # all before any is filled: feature may have to catch up for each
+            settle_filled(lake, view)
+        return lake, sum(_fill(work, lake, view) for view in lacking)
     if work.wanted.keys and lake.pipeline.enrich:
         work = replace(work, wanted=enriched_events.look_up_again(work, lake))
     touched = filter(work.wanted.touches, work.whole(lake))
@@ -49,13 +53,17 @@ def _refuse_folded(work: Work, lake: Lake, since: datetime) -> None:
             )
 
 
+def _lacks(work: Work, lake: Lake, view: FeatureView) -> bool:
+    """Tell, and return, whether a view lacks events, or parts and buckets."""
+    why, change = coverage.late(lake).get(view.name), evolution.change(lake, view)
+    if change.kind == "views":
+        why = why or change.why
+    work.say(f"{view.name}: {why or 'its buckets lack no event'}")
+    return bool(why)
+
+
 def _fill(work: Work, lake: Lake, view: FeatureView) -> int:
-    """Make all buckets of a view that lacks events; return their rows, 0 if it lacks none."""
-    why = coverage.late(lake).get(view.name)
-    work.say(f"{view.name}: {why}" if why else f"{view.name}: its buckets lack no event")
-    if not why:
-        return 0
-    settle_filled(lake, view)
+    """Make all buckets of a view; return their rows."""
     rows = _replace(work, lake, view)
     for hours in lake.known([lake.tables.of(view).hours]):
         creation.create(lake, hours, replace=True)

@@ -57,9 +57,14 @@ class Work:
         return None if self.wanted.keys else self.wanted.since
 
     def whole(self, lake: Lake) -> list[FeatureView]:
-        """Return the views whose buckets lack no event that feature has read."""
+        """Return the lake's views of which not all buckets are to be made: they lack no event that
+        feature has read."""
         late = coverage.late(lake)
-        return [view for view in self.definition.views if view.name not in late]
+        return [
+            view
+            for view in lake.pipeline.views
+            if view.name not in late and evolution.change(lake, view).kind != "views"
+        ]
 
     def ready(self, lake: Lake) -> list[FeatureView]:
         """Return those of them whose buckets hold what their windows need: gold can follow."""
@@ -72,8 +77,8 @@ class Work:
     def catch_up(self, lake: Lake) -> None:
         """Have the feature query read every event that there is, for the views that lack none and
         those that are filled: the tables of others may not be as declared."""
-        late = {*coverage.late(lake)} - {*self.wanted.views}
-        views = tuple(view for view in lake.pipeline.views if view.name not in late)
+        followed = {*self.wanted.views, *(view.name for view in self.whole(lake))}
+        views = tuple(view for view in lake.pipeline.views if view.name in followed)
         caught_up = lake.pipeline.model_copy(update={"views": views})
         pipeline = replace(self.pipeline(replace(lake, pipeline=caught_up)), refreshes="never")
         pipeline.claim(("feature",))
