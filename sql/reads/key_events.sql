@@ -1,9 +1,10 @@
 -- key_events: one key's events in the longest window at a point in time, and where each came from.
--- grain:      one row per event, the newest first; counts_in names the bucket columns whose condition
---             it meets
+-- grain:      one row per event that counts in something, of the newest :most, the newest first;
+--             counts_in names the bucket columns whose condition it meets; of_all is how many there are
 -- input:      known_events and known_records, the pipeline's events and bronze tables as temporary
 --             views, and tidemill_batches
 -- parameters: :as_of TIMESTAMP, a minute boundary: windows are [as_of - length, as_of)
+--             :most BIGINT, how many
 --             :key_<name> STRING, each of the view's keys as text
 -- An event is late when it was ingested after a refresh had brought gold to an as_of at or beyond
 -- the end of its bucket: gold had passed its minute without it.
@@ -28,6 +29,19 @@ mine AS (
     AND bucket_start >= :as_of - ${horizon}
     AND bucket_start < :as_of
 ),
+counted AS (
+  SELECT
+    *,
+    count(*) OVER () AS of_all,
+    row_number() OVER (ORDER BY ${event_time} DESC, record_id) AS place
+  FROM mine
+  WHERE size(counts_in) > 0
+),
+newest AS (
+  SELECT *
+  FROM counted
+  WHERE place <= :most
+),
 passed AS (
   SELECT
     as_of,
@@ -38,28 +52,29 @@ passed AS (
   GROUP BY as_of
 ),
 late AS (
-  SELECT DISTINCT mine.record_id
-  FROM mine
+  SELECT DISTINCT newest.record_id
+  FROM newest
   INNER JOIN passed
-    ON passed.as_of >= timestamp_seconds(unix_seconds(mine.bucket_start) + ${bucket_seconds})
-    AND passed.committed_at <= mine.ingested_at
+    ON passed.as_of >= timestamp_seconds(unix_seconds(newest.bucket_start) + ${bucket_seconds})
+    AND passed.committed_at <= newest.ingested_at
 )
 SELECT
-  mine.record_id,
+  newest.record_id,
   records.topic,
   records.partition,
   records.offset,
-  mine.event_id,
-  mine.${event_time} AS event_timestamp,
-  mine.ingested_at,
-  mine.batch,
+  newest.event_id,
+  newest.${event_time} AS event_timestamp,
+  newest.ingested_at,
+  newest.batch,
   late.record_id IS NOT NULL AS late,
-  mine.bucket_start,
-  mine.counts_in
-FROM mine
+  newest.bucket_start,
+  newest.counts_in,
+  newest.of_all
+FROM newest
 LEFT JOIN known_records AS records
-  ON records.ingest_date = CAST(mine.ingested_at AS DATE)
-  AND records.record_id = mine.record_id
+  ON records.ingest_date = CAST(newest.ingested_at AS DATE)
+  AND records.record_id = newest.record_id
 LEFT JOIN late
-  ON late.record_id = mine.record_id
-ORDER BY event_timestamp DESC, mine.record_id
+  ON late.record_id = newest.record_id
+ORDER BY event_timestamp DESC, newest.record_id

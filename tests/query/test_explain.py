@@ -122,6 +122,9 @@ def test_the_events_behind_and_where_they_came_from(lake: TestLake) -> None:
         ("e2", "r000002", "t", 0, 2, 0, False, ["view_count"]),
         ("e1", "r000001", "t", 0, 1, 0, False, ["view_count"]),
     ]
+    newest = explain(lake.lake, asked(lake.view, ["p1", "g"]), most=2)
+    assert (newest.pop("of_events"), newest["events"]) == (5, found["events"][:2])
+    assert {**newest, "events": found["events"]} == found
     e5, e1 = found["events"][1], found["events"][-1]
     assert (e5["event_timestamp"], e5["ingested_at"], e5["windows"]) == (
         "2026-11-21T10:30:50Z",

@@ -92,7 +92,7 @@ def _parameter(name: str, text: str) -> Any:
     times = dict.fromkeys(named, _time)
     flags = dict.fromkeys(("ticks", "whole"), lambda text: text == "true")
     counted = ("batch", "batch_before", "hours", "sample", "prefix_length", "look", "oldest")
-    numbers = dict.fromkeys((*counted, "seconds"), int)
+    numbers = dict.fromkeys((*counted, "seconds", "most"), int)
     others = {
         "table": str,
         "generation": str,

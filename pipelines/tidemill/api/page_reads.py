@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from tidemill.config.settings import iso
 from tidemill.errors import TidemillError
 from tidemill.lake.statements import statement
 from tidemill.monitoring import last_error, table_health
-from tidemill.monitoring.report import html, measurements
+from tidemill.monitoring.report import measurements
 from tidemill.online.extras import require_serve
 from tidemill.pipeline import publication
 from tidemill.query import charts, describe
@@ -47,9 +46,9 @@ class PageReads:
         """Return features, tables and how fresh gold is."""
         return describe.describe(*reads.of_view(self._access, view), self._access.opening.clock)
 
-    def explain(self, view: str, key: Mapping[str, str]) -> Facts:
-        """Return why a key's features have their values."""
-        return reads.explain(self._access, view, key, None, None)
+    def explain(self, view: str, key: Mapping[str, str], most: int) -> Facts:
+        """Return why a key's features have their values; of the events the newest `most`."""
+        return reads.explain(self._access, view, key, None, None, most)
 
     def numbers(self, days: int) -> Facts:
         """Return the report's numbers."""
@@ -122,24 +121,34 @@ def serve_pages(
     """Serve the pages until Ctrl-C or SIGTERM; see `Lake.ui`."""
     require_serve()
     charts.require_altair()
+    from tidemill.monitoring.pages.site import warm
     from tidemill.online.server.tokens import Tokens
     from tidemill.online.server.web_server import run
 
-    made = site(lakes, Tokens.from_environment(token_env, host))
-    threading.Thread(target=html.warm, daemon=True).start()
-    run(made, host, port, on_listening)
+    tokens = Tokens.from_environment(token_env, host)
+    shown = _shown_of(lakes)
+    warm(shown)
+    run(_application(shown, tokens), host, port, on_listening)
 
 
 def site(lakes: Sequence[Access], tokens: Tokens) -> Starlette:
     """Return the application that shows each lake's pipeline to who has one of the tokens."""
+    return _application(_shown_of(lakes), tokens)
+
+
+def _application(shown: Sequence[Shown], tokens: Tokens) -> Starlette:
     from tidemill.monitoring.pages.site import application
     from tidemill.monitoring.pages.visitors import Visitors
 
+    return application(shown, Visitors(tokens))
+
+
+def _shown_of(lakes: Sequence[Access]) -> list[Shown]:
     shown: list[Shown] = []
     for access in lakes:
         names = [each.pipeline for each in shown]
         shown.append(_shown(access, names.count(access.the_pipeline().pipeline)))
-    return application(shown, Visitors(tokens))
+    return shown
 
 
 def _shown(access: Access, before: int) -> Shown:

@@ -65,13 +65,14 @@ def explain(
     key: Sequence[object] | Mapping[str, object],
     feature: str | None,
     at: Moment | None,
+    most: int | None = None,
 ) -> Facts:
-    """Return why the features of a key have their values."""
+    """Return why the features of a key have their values; of the events the newest `most`."""
     declared = access.declaring(view).view(view)
     words = explaining.words_of(declared, key)
     asked = explaining.asked(declared, words, feature)
     time_asked = moment(at, "at") if at is not None else None
-    return explaining.explain(of_view(access, view)[0], asked, time_asked)
+    return explaining.explain(of_view(access, view)[0], asked, time_asked, most)
 
 
 def diff(access: Access, examples: int) -> list[Facts]:

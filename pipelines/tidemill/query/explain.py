@@ -29,6 +29,7 @@ from tidemill.query.row_writers import last_writer
 
 Key = Mapping[str, str]
 TRUTHS = {"true": "true", "false": "false"}
+EVERY = 2**62  # events: as many as there are
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ def words_of(view: FeatureView, key: Mapping[str, object] | Sequence[object]) ->
     return [str(value) for value in key]
 
 
-def explain(lake: Lake, of: Asked, at: datetime | None = None) -> dict[str, Any]:
+def explain(
+    lake: Lake, of: Asked, at: datetime | None = None, most: int | None = None
+) -> dict[str, Any]:
     """Return what makes one key's features, or one of them, what they are.
 
     `{view, key, as_of, batch, gold_version, recomputed, found, updated_at, written_by, features,
@@ -76,12 +79,17 @@ def explain(lake: Lake, of: Asked, at: datetime | None = None) -> dict[str, Any]
     recomputed from the buckets, with everything known now, and nothing is written. The key of an
     absent row has the empty values. An event is `late` when gold had passed its minute before it
     was ingested, as far as `tidemill_batches` tells.
+
+    With `most` these are the newest events alone, and `of_events` says of how many that the longest
+    window holds and that count in something.
     """
     view, key, columns = of.view, of.key, of.columns
     time = _time(lake, view, at)
     row = _row(lake, view, key, time)
     buckets = _buckets(lake, view, columns, key, time)
     written = last_writer(lake, view, key, row["updated_at"]) if row["updated_at"] else None
+    events = _event_rows(lake, view, key, time, EVERY if most is None else most)
+    of_events = events[0]["of_all"] if events else 0
     return {
         "view": view.name,
         "key": dict(key),
@@ -94,7 +102,8 @@ def explain(lake: Lake, of: Asked, at: datetime | None = None) -> dict[str, Any]
         "written_by": written,
         "features": [_feature(column, row, time, buckets) for column in columns],
         "buckets": [{n: plain(v) for n, v in bucket.items()} for bucket in buckets],
-        "events": _events(lake, view, columns, key, time),
+        "events": _events(events, columns, time),
+        **({} if most is None else {"of_events": of_events}),
     }
 
 
@@ -213,19 +222,24 @@ def _buckets(
     return buckets
 
 
-def _events(
-    lake: Lake, view: FeatureView, columns: Sequence[Column], key: Key, time: _Time
-) -> list[dict[str, Any]]:
-    """Return the events in a window of the columns that meet a condition of theirs."""
+def _event_rows(lake: Lake, view: FeatureView, key: Key, time: _Time, most: int) -> list[Record]:
+    """Return the newest events that the longest window holds, with `of_all`: of how many."""
     if time.as_of is None:
         return []
     of = {"known_events": lake.tables.events, "known_records": lake.tables.bronze}
     known = {name: Relation(table.name) for name, table in of.items()}
+    return _asked(lake, "key_events", view, key, {"as_of": time.as_of, "most": most}, known)
+
+
+def _events(rows: Sequence[Record], columns: Sequence[Column], time: _Time) -> list[dict[str, Any]]:
+    """Return the events in a window of the columns that meet a condition of theirs."""
     partials = {term.partial.name for column in columns for term in column.terms}
     events = []
-    for row in _asked(lake, "key_events", view, key, {"as_of": time.as_of}, known):
+    for row in rows:
         event = dict(row)
+        del event["of_all"]
         event["counts_in"] = [name for name in event["counts_in"] if name in partials]
+        assert time.as_of is not None, "there are no rows otherwise"
         event["windows"] = _windows(columns, time.as_of, event.pop("bucket_start"))
         if event["windows"] and event["counts_in"]:
             events.append({name: plain(value) for name, value in event.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tidemill.monitoring.pages import window_picture
 from tidemill.monitoring.pages.content import Card, Page, cell, of_view
@@ -14,14 +14,14 @@ MOST = 200  # rows of a table; `explain --json` has all
 
 def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
     """Return the page of a key; of one without a row too, with its empty values."""
-    facts = lake.explain(view, key)
+    facts = lake.explain(view, key, MOST)
     shown = " ".join(str(value) for value in facts["key"].values())
     written = facts["written_by"]
     cards = [
         Card(view, "the view", of_view(view)),
         Card("known" if facts["found"] else "not in gold", _since(facts)),
         Card(f"{len(facts['buckets']):,}", "bucket rows in the windows"),
-        Card(f"{len(facts['events']):,}", "events shown behind them"),
+        Card(f"{facts['of_events']:,}", "events behind them"),
     ]
     by = f"written by batch {written['batch']}, refresh {written['refresh']}" if written else "-"
     sections = [_values(facts), _windows(facts), _over_time(lake, view, facts), _events(facts)]
@@ -52,7 +52,8 @@ def _windows(facts: Facts) -> Section:
     plots = {name: window_picture.svg(facts, width) for name, (width, _) in WIDTHS.items()}
     return Section(
         "Windows and buckets",
-        f"A line for each window up to as_of, a mark where bucket rows lie.{_of(facts['buckets'])}",
+        "A line for each window up to as_of, a mark where bucket rows lie."
+        + _of(len(facts["buckets"])),
         Table(["bucket", "batch", "windows", "partials"], rows),
         plots if rows else {},
         empty="" if rows else "No bucket row lies in the windows: these are the empty values.",
@@ -100,20 +101,21 @@ def _events(facts: Facts) -> Section:
             each["offset"],
             each["record_id"],
         ]
-        for each in facts["events"][:MOST]
+        for each in facts["events"]
     ]
     headings = ["at", "event", "late", "batch", "counts in", "topic", "partition", "offset"]
     return Section(
         "Events",
-        f"The events behind the buckets, and the records that brought them.{_of(facts['events'])}",
+        "The events behind the buckets, and the records that brought them."
+        + _of(facts["of_events"]),
         Table([*headings, "record"], rows),
         empty="" if rows else "No event lies in the windows.",
     )
 
 
-def _of(rows: Sequence[object]) -> str:
-    """Return that the table shows the first of many rows; nothing where it shows all."""
-    return f" The table has the newest {MOST} of {len(rows):,}." if len(rows) > MOST else ""
+def _of(rows: int) -> str:
+    """Return that the table shows the first of so many rows; nothing where it shows all."""
+    return f" The table has the newest {MOST} of {rows:,}." if rows > MOST else ""
 
 
 def _since(facts: Facts) -> str:

@@ -55,8 +55,9 @@ class LakeReads(Protocol):
     def published(self) -> list[Facts]:
         """Return how far the online store is behind gold, for each view."""
 
-    def explain(self, view: str, key: Mapping[str, str]) -> Facts:
-        """Return why a key's features have their values."""
+    def explain(self, view: str, key: Mapping[str, str], most: int) -> Facts:
+        """Return why a key's features have their values; of the events the newest `most`, and of
+        how many that is."""
 
     def newest_keys(self, view: str) -> list[Facts]:
         """Return the keys that changed last, each with `updated_at`."""

@@ -7,13 +7,14 @@ several           / for all at a glance, and each one's pages below /pipelines/N
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Mount, Route
 
 from tidemill.config.settings import iso
-from tidemill.errors import UsageError
+from tidemill.errors import TidemillError, UsageError
 from tidemill.monitoring.pages import pipeline_pages
 from tidemill.monitoring.pages.content import Page
 from tidemill.monitoring.pages.feature_view import feature_view
@@ -23,6 +24,7 @@ from tidemill.monitoring.pages.lake_reads import Shown
 from tidemill.monitoring.pages.overview import overview
 from tidemill.monitoring.pages.page_answers import PageAnswers
 from tidemill.monitoring.pages.visitors import Visitors
+from tidemill.monitoring.report import html
 
 
 def application(shown: Sequence[Shown], visitors: Visitors) -> Starlette:
@@ -38,6 +40,15 @@ def application(shown: Sequence[Shown], visitors: Visitors) -> Starlette:
         its = PageAnswers(visitors, each.pipeline, each.place, several=True)
         routes.append(Mount(each.path, _pages_of(each, its)))
     return Starlette(routes=routes, exception_handlers={404: answers.unknown})
+
+
+def warm(shown: Sequence[Shown]) -> None:
+    """Make the first page once: it imports what reads and draws, for a second that somebody else
+    would wait."""
+    html.warm()
+    for each in shown[:1]:
+        with suppress(TidemillError):  # the page says it
+            overview(each.lake, each.views, iso(each.clock.now()))
 
 
 def _pages_of(shown: Shown, answers: PageAnswers) -> Starlette:
