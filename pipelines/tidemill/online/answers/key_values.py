@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from tidemill.online.answers.feature_request import unprocessable
@@ -23,7 +24,7 @@ def read(
 
     RequestError (422) names the first key that is none.
     """
-    readers = [reader(type_, limits.text) for type_ in columns.values()]
+    readers = _readers(tuple(columns.values()), limits.text)
     names = tuple(columns)
     found = []
     for place, key in enumerate(given):
@@ -35,6 +36,11 @@ def read(
         except ValueError as error:
             raise unprocessable("is no key of this view", f"keys[{place}]", str(error)) from None
     return found
+
+
+@lru_cache(maxsize=256)
+def _readers(types: tuple[str, ...], text: int) -> tuple[Reader, ...]:
+    return tuple(reader(type_, text) for type_ in types)
 
 
 def _values(key: Any, names: Sequence[str], of_many: bool) -> Sequence[Any] | None:

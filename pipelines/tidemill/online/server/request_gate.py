@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -62,8 +63,8 @@ class RequestGate:
             return
         self._under_way += 1
         try:
-            await asyncio.wait_for(
-                self._application(scope, passage.receive, passage.send), self._limits.seconds
+            await _within(
+                self._limits.seconds, self._application(scope, passage.receive, passage.send)
             )
         except asyncio.TimeoutError:
             await passage.refuse(*self._too_slow(passage))
@@ -99,6 +100,18 @@ class RequestGate:
         if not passage.is_read:
             return 408, body_of("request", "the body did not come", "body", seconds)
         return 503, body_of("store", "the online store did not answer in time", None, seconds)
+
+
+if sys.version_info >= (3, 11):
+
+    async def _within(seconds: float, work: Awaitable[None]) -> None:
+        async with asyncio.timeout(seconds):
+            await work
+
+else:
+
+    async def _within(seconds: float, work: Awaitable[None]) -> None:
+        await asyncio.wait_for(work, seconds)  # a task more for each request
 
 
 class _Passage:

@@ -43,6 +43,7 @@ class RequestMetrics:
             "tidemill_serve_log_dropped_total", "Answers that the response log lost", registry=made
         )
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._of_view: dict[str, tuple[Counter, Counter]] = {}
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Count a request; one whose client went away has no status."""
@@ -60,8 +61,12 @@ class RequestMetrics:
 
     def keys(self, view: str, found: int, unknown: int) -> None:
         """Count the keys of an answer."""
-        self._keys.labels(view=view, found="true").inc(found)
-        self._keys.labels(view=view, found="false").inc(unknown)
+        pair = self._of_view.get(view)
+        if pair is None:
+            true, false = (self._keys.labels(view=view, found=word) for word in ("true", "false"))
+            pair = self._of_view[view] = (true, false)
+        pair[0].inc(found)
+        pair[1].inc(unknown)
 
     def follow_age(self, view: str, age: Callable[[], float]) -> None:
         """Have the age of a view asked for whenever somebody scrapes."""

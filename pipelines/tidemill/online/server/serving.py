@@ -59,16 +59,16 @@ class Serving:
         view = self.service.views.get(name)
         return view.age(self.service.now()) if view else float("nan")
 
-    async def features(self, request: Request) -> Response:
-        """Answer `POST /v1/features`."""
-        asked = feature_request.read(_document(await request.body()), self.service.limits)
+    async def features(self, body: bytes) -> view_answer.Answer:
+        """Return the answer to the body of `POST /v1/features`."""
+        asked = feature_request.read(_document(body), self.service.limits)
         answer = await self.service.answer_async(asked, self.shared)
         for one in answer["views"].values() if asked.of_many else (answer,):
             found = sum(entry["found"] for entry in one["rows"])
             self.metrics.keys(one["view"], found, len(one["rows"]) - found)
             if self.responses:
                 self.responses.add(one, self.service.now())
-        return response(request, answer)
+        return answer
 
     def described(self, name: str) -> view_answer.Answer:
         """Return what there is to ask of a view."""
@@ -97,7 +97,13 @@ def _document(body: bytes) -> Any:
 
 
 def response(request: Request, answer: Any) -> Response:
-    """Return an answer as bytes, of the form that the request accepts."""
-    if request.headers.get("accept") == wire_format.MSGPACK:
-        return Response(wire_format.as_msgpack(answer), media_type=wire_format.MSGPACK)
-    return Response(wire_format.as_json(answer), media_type=wire_format.JSON)
+    """Return an answer in the form that the request accepts."""
+    form, body = formed(request.headers.get("accept", ""), answer)
+    return Response(body, media_type=form)
+
+
+def formed(accepted: str, answer: Any) -> tuple[str, bytes]:
+    """Return an answer's media type and bytes, of the form that is accepted."""
+    if accepted == wire_format.MSGPACK:
+        return wire_format.MSGPACK, wire_format.as_msgpack(answer)
+    return wire_format.JSON, wire_format.as_json(answer)
