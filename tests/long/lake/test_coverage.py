@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from command_line import Answer, call
 from lakes import Event, Lakes, at
 from runs import records_of, write_file
+from tidemill.config.settings import Place
+from tidemill.lake.catalog import register
 from tidemill.lake.commits import failpoints, ledger, writer
 from tidemill.lake.integrity import coverage
 
@@ -246,6 +248,7 @@ def test_a_view_that_was_left_out_when_all_was_made_again(
 @pytest.mark.stream
 def test_tables_that_are_lost(spark: SparkSession, project: Project) -> None:
     assert project.tidemill("maintain").code == 0
+    register(spark, Place(project.root))
     lost = {
         "plays_bronze": "Lost table",
         "plays_events": "--from bronze",
@@ -280,6 +283,7 @@ def test_a_lake_without_a_record(spark: SparkSession, project: Project) -> None:
     assert project.run().code == 0 and record.exists()
     project.check(spark, ["titles"])
     record.unlink()
+    register(spark, Place(project.root))
     told = {"generation": _generation(project), "batch": 1, "accepted": 1}
     with writer.carrying(spark, told):
         spark.table("plays_events").limit(1).write.format("delta").mode("append").saveAsTable(
