@@ -40,6 +40,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder, self.root, self.known = folder, folder / "lake", list[Event]()
         self.features: list[dict[str, Any]] = [{"count": {}, "over": ["3h", "1d"]}]
+        self.streams: list[dict[str, Any]] = []
 
     def declare(self, *names: str) -> None:
         views = [
@@ -53,7 +54,7 @@ class Project:
             for name in names
         ]
         source = {"kind": "files", "input": str(self.folder / "input")}
-        words = {"pipeline": "plays", "source": source, "views": views}
+        words = {"pipeline": "plays", "source": source, "views": views, "streams": self.streams}
         (self.folder / "plays.yaml").write_text(yaml.safe_dump(words, sort_keys=False))
 
     def land(self, batch: int, number: int) -> None:
@@ -243,6 +244,29 @@ def test_a_view_that_was_left_out_when_all_was_made_again(
     project.land(2, 3)
     assert project.run().code == 0
     project.check(spark, ["titles", "people"])
+
+
+@pytest.mark.stream
+def test_a_stream_that_was_left_out_when_all_was_made_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    project = Project(tmp_path)
+    project.streams = [{"name": "visits", "distinct": {"keys": ["profile_id"], "watermark": "1h"}}]
+    project.declare("titles")
+    project.land(0, 7)
+    assert project.run().code == 0
+    there, project.streams = project.streams, []
+    project.declare("titles")
+    assert project.tidemill("rebuild", "--from", "bronze").code == 0
+    project.streams = there
+    project.declare("titles")
+    refused = project.run()
+    assert refused.code == 2
+    assert refused.error["message"] == "a rebuild from bronze left out visits"
+    assert "--from bronze" in str(refused.error["expected"])
+    assert project.tidemill("rebuild", "--from", "bronze").code == 0
+    rows = spark.read.format("delta").load(str(project.root / "visits")).collect()
+    assert sorted(row["profile_id"] for row in rows) == ["p0", "p1"]
 
 
 @pytest.mark.stream
