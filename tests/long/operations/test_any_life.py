@@ -33,7 +33,8 @@ from tidemill.config.settings import iso
 from tidemill.lake.commits import failpoints
 
 pytestmark = pytest.mark.stream
-STEPS = 24
+STEPS = 14
+MORE = [pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 9)]
 CURES = 12  # commands that one change may need
 MINUTE = timedelta(minutes=1)
 WINDOWS = {"1h": 1, "3h": 3, "1d": 24, "2d": 48}  # hours
@@ -331,7 +332,7 @@ class Life:
         assert answer.code == 0, (answer, self.told)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, *MORE])
 def test_any_life(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
