@@ -432,8 +432,6 @@ def checked(records: Sequence[Record]) -> str:
 
 def draw(records: Sequence[Record], step: int, path: Path) -> None:
     """Draw seconds, files, logs and memory by the hour."""
-    import altair as alt
-
     hour = max(1, HOUR // step)
     hours = [records[start : start + hour] for start in range(0, len(records), hour)]
     days = [number * HOUR / DAY for number in range(len(hours))]
@@ -443,7 +441,13 @@ def draw(records: Sequence[Record], step: int, path: Path) -> None:
         "MB": {"logs": lambda record: total("log_bytes")(record) / 1e6},
         "MiB": {"all memory": lambda r: r["memory"], "JVM": lambda r: r["jvm"]},
     }
-    charts = [panel(unit, days, hours, lines) for unit, lines in panels.items()]
+    stack([panel(unit, days, hours, lines) for unit, lines in panels.items()], path)
+
+
+def stack(charts: Sequence[Any], path: Path) -> None:
+    """Draw the charts below one another."""
+    import altair as alt
+
     path.parent.mkdir(exist_ok=True)
     for chart in charts:
         chart.config = alt.Undefined  # that of one of several charts stands with all of them

@@ -63,8 +63,7 @@ def read() -> list[dict[str, Any]]:
     """Return the pieces that are kept, in order."""
     if not KEPT.exists():
         return []
-    lines = KEPT.read_text(encoding="utf-8").splitlines()
-    return sorted(map(json.loads, lines), key=lambda found: found["from"])
+    return [json.loads(line) for line in KEPT.read_text(encoding="utf-8").splitlines()]
 
 
 def keep(pieces: Sequence[dict[str, Any]]) -> None:
@@ -117,10 +116,6 @@ def judged(hours: Sequence[dict[str, Any]], what: str, form: str, most: float | 
 
 def draw(pieces: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw seconds, files and memory by the hour, the pieces one after the other."""
-    import altair as alt
-
-    from tidemill.query import charts as plotting
-
     panels = {
         "seconds": ["seconds a tick", "seconds of CPU a tick"],
         "files": ["files of the newest versions", "files of the logs"],
@@ -128,7 +123,7 @@ def draw(pieces: Sequence[dict[str, Any]], path: Path) -> None:
     }
     every = [hour for each in pieces for hour in each["hours"]]
     charts = [
-        plotting.chart(
+        week.plotting.chart(
             ["day", *names],
             [[hour["tick"] / week.DAY, *(hour[name] for name in names)] for hour in every],
             kind="line",
@@ -139,10 +134,7 @@ def draw(pieces: Sequence[dict[str, Any]], path: Path) -> None:
         )
         for unit, names in panels.items()
     ]
-    for chart in charts:
-        chart.config = alt.Undefined  # that of one of several charts stands with all of them
-    made = alt.vconcat(*charts).resolve_scale(color="independent").configure_view(stroke=None)
-    plotting.save(made, path)
+    week.stack(charts, path)
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -13,6 +14,7 @@ from unittest import mock
 from lakes import NOW
 from tidemill import cli
 from tidemill.config.settings import iso
+from tidemill.lake.commits import failpoints
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,14 @@ class Answer:
         assert list(self.json) == ["error"]
         assert list(self.json["error"]) == ["kind", "message", "where", "expected"]
         return self.json["error"]
+
+
+@contextmanager
+def ending_at(point: str) -> Iterator[None]:
+    """Have what is done within end when it reaches a point for the first time."""
+    failpoints._reached.clear()
+    with mock.patch.dict("os.environ", {failpoints.VARIABLE: point}):
+        yield
 
 
 def call(*words: object) -> Answer:

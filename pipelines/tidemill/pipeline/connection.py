@@ -153,8 +153,7 @@ def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[C
                     where=str(opening.place),
                     expected=f"a lake of pipeline {definition.pipeline!r}: run it first",
                 )
-    whole = [view for view in definition.views if view.name not in behind]
-    changes = {change.view: change for change in evolution.changes(lake, whole)}
+    changes = {change.view: change for change in evolution.changes(lake, standing)}
     return [
         changes.get(view.name) or _late(lake, view, absent, behind[view.name])
         for view in definition.views

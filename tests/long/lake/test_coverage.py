@@ -13,12 +13,12 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from command_line import Answer, call
+from command_line import Answer, call, ending_at
 from lakes import Event, Lakes, at
 from runs import records_of, write_file
 from tidemill.config.settings import Place
 from tidemill.lake.catalog import register
-from tidemill.lake.commits import failpoints, ledger, writer
+from tidemill.lake.commits import ledger, writer
 from tidemill.lake.integrity import coverage
 
 VIEWS = {"titles": ["profile_id", "gti"], "people": ["profile_id"]}
@@ -131,9 +131,7 @@ def test_a_view_and_a_feature_that_are_added_at_once(spark: SparkSession, projec
 
 
 @pytest.mark.stream
-def test_a_view_that_is_added(
-    spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_view_that_is_added(spark: SparkSession, project: Project) -> None:
     """
     batches of feature    0    1
     titles                x    x
@@ -144,9 +142,7 @@ def test_a_view_that_is_added(
     project.known = project.known[:7]
     everything = ("refresh", "maintain", "reconcile")
     project.refused("people", "people_buckets does not exist yet", *everything)
-    failpoints._reached.clear()
-    with monkeypatch.context() as failing:
-        failing.setenv(failpoints.VARIABLE, "rebuild.chunk_written")
+    with ending_at("rebuild.chunk_written"):
         assert project.tidemill("rebuild", "--views", "people").code == 3
     project.refused("people", "people_buckets was made after feature had read batch 0")
     project.rebuilt("people")
@@ -223,7 +219,7 @@ def test_a_feature_of_a_view_that_lacks_events(spark: SparkSession, project: Pro
 
 @pytest.mark.stream
 def test_a_view_that_was_left_out_when_all_was_made_again(
-    spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, project: Project
 ) -> None:
     """Its table is of the tables before, with batches that count otherwise: it is made anew."""
     project.declare("titles", "people")
@@ -234,9 +230,7 @@ def test_a_view_that_was_left_out_when_all_was_made_again(
     assert project.tidemill("rebuild", "--from", "bronze").code == 0
     project.declare("titles", "people")
     project.refused("people", "people_buckets is of before a rebuild from bronze", "reconcile")
-    failpoints._reached.clear()
-    with monkeypatch.context() as failing:
-        failing.setenv(failpoints.VARIABLE, "rebuild.put_in_place")
+    with ending_at("rebuild.put_in_place"):
         assert project.tidemill("rebuild", "--views", "people").code == 3
     assert project.plan() == {"titles": "none", "people": "views"}
     project.rebuilt("people")

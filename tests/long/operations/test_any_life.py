@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 import command_line
 from change_log import Change
-from command_line import Answer, call
+from command_line import Answer, call, ending_at
 from lakes import NOW
 from runs import write_file
 from tidemill.config.settings import iso
@@ -36,6 +36,13 @@ pytestmark = pytest.mark.stream
 STEPS = 14
 MORE = [pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 9)]
 CURES = 12  # commands that one change may need
+REBUILD = (
+    "rebuild.chunk_written",
+    "rebuild.put_in_place",
+    "refresh.merged",
+    "renew.checkpoint_forgotten",
+    "renew.table_emptied",
+)
 MINUTE = timedelta(minutes=1)
 WINDOWS = {"1h": 1, "3h": 3, "1d": 24, "2d": 48}  # hours
 HISTORIES = {"4h": 4, "30h": 30, "4d": 96, "20d": 480}
@@ -345,9 +352,7 @@ def test_any_life(
         if life.random.random() < 0.6:
             return
         point = life.random.choice(points)
-        failpoints._reached.clear()
-        with monkeypatch.context() as failing:
-            failing.setenv(failpoints.VARIABLE, point)
+        with ending_at(point):
             answer = life.call(command, *words.split())
             life.told.append(f"{answer.code} cut off at {point}, or not reached")
 
@@ -371,12 +376,3 @@ def test_any_life(
         cut_off("run", "--once")
         life.done("run", "--once")
         life.check(spark)
-
-
-REBUILD = (
-    "rebuild.chunk_written",
-    "rebuild.put_in_place",
-    "refresh.merged",
-    "renew.checkpoint_forgotten",
-    "renew.table_emptied",
-)

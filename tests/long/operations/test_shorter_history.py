@@ -20,13 +20,12 @@ import yaml
 from pyspark.sql import SparkSession
 
 import sales
-from command_line import Answer, call
+from command_line import Answer, call, ending_at
 from lakes import NOW, at
 from runs import write_file
 from sales import Sales, record
 from tidemill.config.settings import Clock
 from tidemill.features import Feature, count, max_, sum_
-from tidemill.lake.commits import failpoints
 from tidemill.lake.schema import expired_before
 from tidemill.operations import maintenance
 
@@ -105,11 +104,9 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def cut_off(monkeypatch: pytest.MonkeyPatch, project: Project, point: str, *words: str) -> None:
+def cut_off(project: Project, point: str, *words: str) -> None:
     """A rebuild that ends at a point."""
-    failpoints._reached.clear()
-    with monkeypatch.context() as failing:
-        failing.setenv(failpoints.VARIABLE, point)
+    with ending_at(point):
         assert project.call("rebuild", *words).code == 3
 
 
@@ -141,14 +138,14 @@ def test_since_a_time_before_the_history(spark: SparkSession, project: Project) 
 
 @pytest.mark.parametrize("words", [("--features", "points_sum"), ("--since", "2026-11-19T00:00")])
 def test_the_history_is_longer_when_it_goes_on(
-    spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    spark: SparkSession, project: Project, words: tuple[str, ...]
 ) -> None:
     """Days are other days then: nothing that was made is counted twice, or left out."""
     features = (THREE, POINTS) if words[0] == "--features" else (THREE,)
     project.declare("4h", sales=(THREE,))
     assert project.call("maintain").code == 0
     project.declare("4h", sales=features)
-    cut_off(monkeypatch, project, "rebuild.chunk_written", *words)
+    cut_off(project, "rebuild.chunk_written", *words)
     project.declare("10d", sales=features)
     project.rebuilt(*words)
     longer = (LONG_POINTS,) if len(features) > 1 else (TWO_DAYS,)
@@ -193,7 +190,7 @@ def test_views_that_lack_different_features(spark: SparkSession, project: Projec
 
 @pytest.mark.parametrize("point", ["rebuild.chunk_written", "rebuild.put_in_place"])
 def test_a_view_lacks_features_and_what_expired(
-    spark: SparkSession, project: Project, monkeypatch: pytest.MonkeyPatch, point: str
+    spark: SparkSession, project: Project, point: str
 ) -> None:
     """All of its buckets are made, whatever was begun; until then it is refused, also where that
     was cut off."""
@@ -201,13 +198,13 @@ def test_a_view_lacks_features_and_what_expired(
     project.rebuilt("--views", "kinds")
     assert project.call("maintain").code == 0
     project.declare("4h", sales=(THREE, POINTS), kinds=(THREE,))
-    cut_off(monkeypatch, project, "rebuild.chunk_written", "--features", "points_sum")
+    cut_off(project, "rebuild.chunk_written", "--features", "points_sum")
     project.declare("10d", sales=(TWO_DAYS, LONG_POINTS), kinds=(THREE,))
     assert project.kinds() == {"sales": "views", "kinds": "none"}
     project.refused("--views")
     answer = project.call("rebuild", "--features", "points_sum")
     assert answer.code == 2 and "--views sales" in str(answer.error["expected"])
-    cut_off(monkeypatch, project, point, "--views", "sales")
+    cut_off(project, point, "--views", "sales")
     project.refused("--views")
     project.rebuilt("--views", "sales")
     assert project.kinds() == {"sales": "none", "kinds": "none"}

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Mount, Route
 
 from tidemill.config.settings import iso
-from tidemill.errors import TidemillError, UsageError
+from tidemill.errors import UsageError
 from tidemill.monitoring.pages import pipeline_pages
 from tidemill.monitoring.pages.content import Page
 from tidemill.monitoring.pages.feature_view import feature_view
@@ -45,10 +45,9 @@ def application(shown: Sequence[Shown], visitors: Visitors) -> Starlette:
 def warm(shown: Sequence[Shown]) -> None:
     """Make the first page once: it imports what reads and draws, for a second that somebody else
     would wait."""
-    html.warm()
-    for each in shown[:1]:
-        with suppress(TidemillError):  # the page says it
-            overview(each.lake, each.views, iso(each.clock.now()))
+    with suppress(Exception):  # whoever asks for a page is told; the others can be shown
+        html.warm()
+        overview(shown[0].lake, shown[0].views, iso(shown[0].clock.now()))
 
 
 def _pages_of(shown: Shown, answers: PageAnswers) -> Starlette:
