@@ -445,6 +445,15 @@ def test_our_error_of_another_process_keeps_its_parts() -> None:
     assert told.where == "engagement_events"
 
 
+def test_our_error_is_read_where_it_is_whole() -> None:
+    """Spark Connect's own error has it whole; the cause, of gRPC, is cut off."""
+    said = "view carts: it overflows (expected: on_overflow: null, or a wider type)"
+    trace = "Return Message: Traceback\n x\ntidemill.errors.RunError: "
+    error = RuntimeError(f"{trace}{said}\n SQLSTATE: 38000")
+    error.__cause__ = RuntimeError(f"{trace}{said[:30]}...")
+    assert str(explained(error, "feature")) == said
+
+
 def test_an_error_whose_java_process_is_gone() -> None:
     """py4j asks the JVM for the error's text, so the text itself fails."""
 

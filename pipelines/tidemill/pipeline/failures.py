@@ -43,9 +43,10 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
     """Return one of our errors for any: `what` names what was being done, `place` the lake."""
     if isinstance(error, TidemillError):
         return error
-    text = _whole(error)
-    if ours := _of_another_process(text, what):
+    texts = _texts(error)
+    if ours := _of_another_process(texts, what):
         return ours
+    text = "\n".join(texts)
     if any(words in text for words in _FULL):
         return _disk_full(place)
     if "Read-only file system" in text or "Permission denied" in text:
@@ -66,7 +67,7 @@ def explained(error: BaseException, what: str, place: Place | None = None) -> Ti
 
 def sentence(error: BaseException) -> str:
     """Return what Spark says went wrong, without its advice to switch the check off."""
-    text = _whole(error)
+    text = "\n".join(_texts(error))
     named = _CONDITION.search(text)
     return _BYPASS.sub("", named[0] if named else _first_line(text))[:400]
 
@@ -77,10 +78,14 @@ def _of_source(text: str) -> TidemillError | None:
     return next((fault for fault in faults if fault), None)
 
 
-def _of_another_process(text: str, what: str) -> TidemillError | None:
-    """Return our own error that a batch function raised: Spark hands on its traceback alone."""
-    named = [one for one in _OURS.findall(text) if hasattr(errors, one[0])]
-    if not named:
+def _of_another_process(texts: list[str], what: str) -> TidemillError | None:
+    """Return our own error that a batch function raised: Spark hands on its traceback alone, and
+    Spark Connect hands it on whole in its error and cut off in the cause."""
+    for text in texts:
+        named = [one for one in _OURS.findall(text) if hasattr(errors, one[0])]
+        if named:
+            break
+    else:
         return None
     kind, said = named[-1]
     parts = _PARTS.fullmatch(said.strip())
@@ -99,14 +104,14 @@ def _said(error: BaseException) -> str:
         return f"Spark's Java process is gone ({type(error).__name__})"
 
 
-def _whole(error: BaseException) -> str:
-    """Return the texts of the error and its causes."""
+def _texts(error: BaseException) -> list[str]:
+    """Return the texts of the error and its causes, the error's own first."""
     texts: list[str] = []
     current: BaseException | None = error
     while current is not None and len(texts) < 10:
         texts.append(_said(current))
         current = current.__cause__ or current.__context__
-    return "\n".join(texts)
+    return texts
 
 
 def _disk_full(place: Place | None) -> DiskFullError:
