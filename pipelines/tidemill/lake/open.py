@@ -7,7 +7,7 @@ says is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -26,7 +26,6 @@ from tidemill.lake.schema.evolution import Change
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.schema.table_properties import GENERATION
 from tidemill.lake.schema.verification import MADE_IT, absent_of, check_owner, refuse_difference
-from tidemill.lake.tables import Table
 
 
 def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefinition) -> Lake:
@@ -225,30 +224,32 @@ def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> tuple[Lake, Ma
     and, by view, why its buckets lack events."""
     declared = lake.tables
     settled = [t for view in declared.views.values() for t in (view.buckets, view.gold)]
-    generations = {}
     for table in declared.required:
-        properties = said[table.name]
-        check_owner(lake.place, lake.pipeline, table, properties)
+        check_owner(lake.place, lake.pipeline, table, said[table.name])
         if table not in settled:
             refuse_difference(lake, table)
-        generations[table.name] = properties.get(GENERATION, "")
-    events = generations[declared.events.name]
-    lake = replace(lake, generation=events)
+    lake = replace(lake, generation=said[declared.events.name].get(GENERATION, ""))
     late = coverage.late(lake)
-    others = [declared.quarantine]
-    others += [view.buckets for name, view in declared.views.items() if name not in late]
-    others += [t for one in declared.dimensions.values() for t in (one.quarantine, one.rows)]
-    others += declared.streams.values()
-    _refuse_other_generations(lake, [t for t in others if generations[t.name] != events])
+    refuse_other_generations(lake, late)
     return lake, late
 
 
-def _refuse_other_generations(lake: Lake, others: Sequence[Table]) -> None:
+def refuse_other_generations(lake: Lake, late: Collection[str]) -> None:
+    """Raise LakeError when tables are of another generation than the lake's, but for those of the
+    views that are `late`; all tables exist."""
+    declared = lake.tables
+    buckets = {name: view.buckets for name, view in declared.views.items()}
+    always = [declared.quarantine, *buckets.values()]
+    besides = [t for one in declared.dimensions.values() for t in (one.quarantine, one.rows)]
+    others = [
+        table
+        for table in (*always, *besides, *declared.streams.values())
+        if table not in [buckets[name] for name in late]
+        and lake.metadata(table.name).properties.get(GENERATION, "") != lake.generation
+    ]
     if not others:
         return
     what = "a rebuild was interrupted: its tables are of different generations"
-    tables = lake.tables
-    always = [tables.quarantine, *(view.buckets for view in tables.views.values())]
     if lake.checkpoint("feature").finished() >= 0 and not any(table in always for table in others):
         what = f"a rebuild from bronze left out {', '.join(table.name for table in others)}"
     raise LakeError(

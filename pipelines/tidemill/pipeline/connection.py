@@ -20,10 +20,12 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.integrity import interrupted_rebuilds
 from tidemill.lake.open import (
+    as_found,
     late_as_found,
     open_folder,
     open_for_reading,
     open_for_writing,
+    refuse_other_generations,
 )
 from tidemill.lake.schema import evolution, sql_views
 from tidemill.lake.schema.evolution import Change
@@ -140,10 +142,13 @@ def unchecked_lake(opening: Opening, definition: PipelineDefinition) -> Lake:
 
 
 def changes_as_found(opening: Opening, definition: PipelineDefinition) -> list[Change]:
-    """Return how each view differs from its tables as they are; nothing is made or settled."""
+    """Return how each view differs from its tables as they are; nothing is made or settled.
+    LakeError where that is no matter of a view: a table is missing, or of another generation."""
     lake = unchecked_lake(opening, definition)
     absent = absent_of(lake)
     behind = late_as_found(lake, absent)
+    if not absent:
+        refuse_other_generations(as_found(lake), behind)
     standing = [view for view in definition.views if view.name not in behind]
     for view in standing:
         for table in (lake.tables.of(view).buckets, lake.tables.of(view).gold):
