@@ -158,6 +158,7 @@ def test_stopped_anywhere_the_same_swap_finishes_it(
                 refused = tidemill(folder, *words)
                 assert refused.code == 2, (point, words)
                 assert "a swap was interrupted" in refused.error["message"]
+                assert f"tidemill swap {folder / 'sales.yaml'}`" in refused.error["expected"]
         done(folder, "run", "--once") if point == "swap.moved" else done(folder, "swap")
         assert gold(folder) == expected(EARLY, features[number % 2]), point
         assert done(folder, "reconcile", "--from", "events")["different"] == 0
@@ -182,6 +183,32 @@ def test_with_the_stateful_engine(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.stream
+def test_a_view_that_the_living_lake_has_not(spark: SparkSession, folder: Path) -> None:
+    other = sales.declare(OLD).views[0].words() | {"name": "kinds", "keys": ["kind"]}
+    views = [sales.declare(OLD).views[0].words(), other]
+    declared(folder, *OLD, views=views)
+    done(folder, "rebuild", "--from", "source")
+    sold, kinds = done(folder, "diff")["views"]
+    assert (sold["different"], kinds["view"], kinds["gold_version"]) == (0, "kinds", None)
+    found = len({sale.kind for sale in EARLY})
+    assert kinds["keys"] == kinds["different"] == kinds["only_in_other"] == found
+    assert {"count_1d", "count_3h"} < {*kinds["added"]}
+    done(folder, "swap")
+    assert gold(folder) == expected(EARLY, OLD)
+    assert len(DeltaTable(folder / "lake" / "kinds_features").to_pyarrow_table()) == found
+    done(folder, "reconcile", "--from", "events")
+
+    # back to a definition without it, and forth again: its buckets go with the generation
+    declared(folder, *OLD)
+    done(folder, "swap")
+    assert not (folder / "lake" / "kinds_buckets").exists()
+    assert done(folder, "reconcile", "--from", "events")["different"] == 0
+    declared(folder, *OLD, views=views)
+    done(folder, "swap")
+    done(folder, "reconcile", "--from", "events")
+
+
+@pytest.mark.stream
 def test_what_cannot_be_beside(spark: SparkSession, folder: Path) -> None:
     for command in ("diff", "swap"):
         refused = tidemill(folder, command)
@@ -199,5 +226,11 @@ def test_what_cannot_be_beside(spark: SparkSession, folder: Path) -> None:
     done(folder, "rebuild", "--from", "source")
     declared(folder, *NEW)
     refused = tidemill(folder, "swap")
-    assert refused.code == 2, "the other generation was made by another declaration"
+    assert refused.code == 2
+    assert "another declaration of view sales: the buckets hold" in refused.error["message"]
+    refused = tidemill(folder, "rebuild", "--from", "source")
+    assert refused.code == 2
+    assert refused.error["where"] == str(folder / "lake" / "_rebuild" / "sales")
+    assert "of another definition: view sales: is declared" in refused.error["message"]
+    assert "remove this one" in refused.error["expected"]
     assert gold(folder) == expected(EARLY, OLD)

@@ -262,7 +262,8 @@ def _check_format(root: Path) -> None:
 
 
 def register(spark: SparkSession, place: Place) -> None:
-    """Make the lake's schema the current one, with every table in it known by its plain name.
+    """Make the lake's schema the current one, with every table in it known by its plain name, and
+    none that was moved or removed since.
 
     SetupError for a session that would read times or numbers otherwise.
     """
@@ -272,11 +273,23 @@ def register(spark: SparkSession, place: Place) -> None:
         return
     root = Path(place.root or ".")
     schema = f"lake_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
-    spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    names, known = table_names(root), _known(spark, schema)
     spark.catalog.setCurrentDatabase(schema)
-    for name in table_names(root):
-        if not spark.catalog.tableExists(name):
+    for name in known - {each.lower() for each in names}:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+    for name in names:
+        if name.lower() not in known and not spark.catalog.tableExists(name):
             spark.catalog.createTable(name, path=str(root / name), source="delta")
+
+
+def _known(spark: SparkSession, schema: str) -> set[str]:
+    """Return the names of the tables that the session knows in a schema, which is made unless it is
+    there."""
+    if not spark.catalog.databaseExists(schema):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        return set()
+    rows = spark.sql(f"SHOW TABLES IN {schema}").collect()
+    return {row["tableName"] for row in rows if not row["isTemporary"]}
 
 
 def _use_catalog(spark: SparkSession, place: Place) -> None:

@@ -32,7 +32,7 @@ def open_for_reading(spark: SparkSession, place: Place, pipeline: PipelineDefini
     """Return the pipeline's lake as it is, known to the session by name, views included; LakeError
     when tables are missing or declared otherwise."""
     check_root(place)
-    interrupted_swaps.refuse(place, pipeline.pipeline)
+    interrupted_swaps.refuse(place, pipeline)
     register(spark, place)
     lake = _as_declared(Lake(lambda: spark, place, pipeline))
     if not place.catalog:
@@ -46,7 +46,7 @@ def open_folder(
     """Return what `open_for_reading` does, of a folder, whose logs tell whether it is as declared:
     the session starts where rows are asked of Spark."""
     check_root(place)
-    interrupted_swaps.refuse(place, pipeline.pipeline)
+    interrupted_swaps.refuse(place, pipeline)
 
     @cache
     def registered() -> SparkSession:
@@ -97,7 +97,7 @@ def open_for_writing(
     they are going to be `asked`: they are this session's alone, and cost it seconds.
     """
     prepare_root(place)
-    interrupted_swaps.refuse(place, pipeline.pipeline)
+    interrupted_swaps.refuse(place, pipeline)
     register(spark, place)
     lake = Lake(lambda: spark, place, pipeline)
     missing = absent_of(lake)

@@ -2,9 +2,11 @@
 
                 ┌── events, a little late; changes of the dimension ──► run --once
     any step ───┼── another definition ──► plan says how ──► that command, until nothing is due
+                ├── the same beside the living lake ──► swap, perhaps back
                 ├── maintain
                 └── the same, cut off at any point ──► again
     after each step: gold is what brute force counts of all events; the events agree with gold
+    now and then:    so is a training set; the online store, gold and a training set agree
 
 The brute force shares no code with the package. A dimension's change is never older than an event
 that was there, so that what an event takes does not depend on the order of the two.
@@ -14,8 +16,9 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,12 @@ REBUILD = (
     "renew.checkpoint_forgotten",
     "renew.table_emptied",
 )
+CUT_OFF = {
+    "run": failpoints.POINTS,
+    "rebuild": (*REBUILD, *failpoints.POINTS),
+    "swap": failpoints.SWAP_POINTS,
+    "maintain": failpoints.EXPIRY_POINTS,
+}
 MINUTE = timedelta(minutes=1)
 WINDOWS = {"1h": 1, "3h": 3, "1d": 24, "2d": 48}  # hours
 HISTORIES = {"4h": 4, "30h": 30, "4d": 96, "20d": 480}
@@ -80,10 +89,15 @@ class Definition:
     taken: str = "segment"  # what the column `grade` takes of the dimension
     factor: int = 2
     key: str = "buyer"  # of the view `spending`
+    bucket: int = 1  # minutes
     more: tuple[str, ...] = ()  # features of the other views besides
 
     def key_of(self, view: str) -> str:
         return self.key if view == "spending" else KEYS[view]
+
+    def cut(self, at: datetime) -> datetime:
+        """Return the end of the newest bucket that is over at a time."""
+        return at - timedelta(minutes=at.minute % self.bucket, seconds=at.second)
 
     def features_of(self, view: str) -> list[str]:
         return [*dict.fromkeys((*self.features, *(self.more if view != "spending" else ())))]
@@ -116,6 +130,7 @@ class Definition:
                     "name": view,
                     "keys": [self.key_of(view)],
                     "event_time": "at",
+                    "bucket": f"{self.bucket}m",
                     "schema": schema,
                     "select": {
                         "wares": {"string": "coalesce(grade, 'none')"},
@@ -180,6 +195,7 @@ ADDING_UP = ("count", "sum", "scaled", "min", "last", "good")  # those that have
 class Life:
     """A pipeline's folder, what was sent so far, and what is declared now."""
 
+    spark: SparkSession
     folder: Path
     random: random.Random
     patch: pytest.MonkeyPatch
@@ -193,15 +209,31 @@ class Life:
     # -- the outside --
 
     def call(self, command: str, *words: object) -> Answer:
-        self.told.append(" ".join(["tidemill", command, *map(str, words)]))
-        path = self.folder / "life.yaml"
+        """Call a command whose first word is the pipeline's file."""
+        return self.called(command, self.folder / "life.yaml", *words)
+
+    @property
+    def tale(self) -> str:
+        return "\n".join(["", *self.told, ""])
+
+    def called(self, *words: object) -> Answer:
+        self.told.append(" ".join(["tidemill", *map(str, words)]))
         self.patch.setattr(command_line, "NOW", self.now)
-        return call(command, path, *words, "--root", self.folder / "lake", "--json")
+        return call(*words, "--root", self.folder / "lake", "--json")
 
     def done(self, command: str, *words: object) -> Answer:
         answer = self.call(command, *words)
-        assert answer.code == 0, (answer, self.told)
+        assert answer.code == 0, f"{answer}{self.tale}"
         return answer
+
+    def cut_off(self, command: str, *words: str) -> None:
+        """Perhaps run the command first as far as some point, where it ends."""
+        if self.random.random() < 0.6:
+            return
+        point = self.random.choice(CUT_OFF[command])
+        with ending_at(point):
+            answer = self.call(command, *words)
+            self.told.append(f"{answer.code} cut off at {point}, or not reached")
 
     def declare(self, definition: Definition) -> None:
         self.definition = definition
@@ -280,11 +312,12 @@ class Life:
                 draw.choice(["tier", "segment"]) if draw.random() < 0.2 else was.taken,
                 draw.choice([2, 3]) if draw.random() < 0.3 else was.factor,
                 draw.choice(["buyer", "shop"]) if draw.random() < 0.1 else was.key,
+                draw.choice([1, 5]) if draw.random() < 0.1 else was.bucket,
                 tuple(more),
             )
         )
 
-    def cured(self, cut_off: Callable[[str, str], None]) -> None:
+    def cured(self) -> None:
         """Do what `plan` says, until it says nothing any more."""
         for _ in range(CURES):
             answer = self.done("plan").json
@@ -294,73 +327,121 @@ class Life:
                 return
             command, *words = self.random.choice(due)[1:]
             words = [word for word in words if not word.endswith(".yaml")]
-            cut_off(command, " ".join(words))
+            self.cut_off(command, *words)
             answer = self.call(command, *words)
             self.told.append(f"{answer.code} {answer.out[-300:]}")
-        raise AssertionError(("plan has no end", self.told))
+        raise AssertionError(f"plan has no end{self.tale}")
+
+    def swapped(self) -> None:
+        """Another definition is made of all there ever was, beside the living lake, which goes on;
+        it takes the living one's place, and perhaps gives it back."""
+        was = self.definition
+        self.another_definition()
+        other = replace(self.definition, key=was.key)  # other keys are refused
+        self.declare(other)
+        if self.call("rebuild", "--from", "source").code:  # what lies there is of another one
+            shutil.rmtree(self.folder / "lake" / "_rebuild")
+            self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # a new process' own
+            self.cut_off("rebuild", "--from", "source")
+            self.done("rebuild", "--from", "source")
+        if self.random.random() < 0.5:
+            self.sent_events()
+            self.declare(was)
+            self.done("run", "--once")
+            self.declare(other)
+            self.done("rebuild", "--from", "source")
+        self.done("diff")
+        for definition in (other, was, other)[: self.random.choice([1, 1, 2, 3])]:
+            self.declare(definition)
+            self.cut_off("swap")
+            self.done("swap")
+            self.done("run", "--once")
 
     # -- the judges --
 
-    def wanted(self, view: str) -> dict[str, dict[str, Any]]:
-        """Every feature of every key that has an event in the longest window."""
+    def wanted(self, view: str, as_of: datetime | None = None) -> dict[str, dict[str, Any]]:
+        """Every feature of every key that ever had an event, at a time, or now."""
         found: dict[str, list[Event]] = {}
         for event in self.events:
             group = event.group(self.definition.taken) or "none"
             keys = {"buyer": event.buyer, "shop": event.shop, "wares": group}
             found.setdefault(keys[self.definition.key_of(view)], []).append(event)
-        return {key: self.row(view, events) for key, events in found.items()}
+        return {key: self.row(view, events, as_of or self.as_of) for key, events in found.items()}
 
-    def row(self, view: str, events: Sequence[Event]) -> dict[str, Any]:
+    @property
+    def as_of(self) -> datetime:
         newest = max(event.at for event in self.events)
-        as_of = newest.replace(second=0, microsecond=0) + MINUTE
+        return self.definition.cut(newest) + self.definition.bucket * MINUTE
+
+    def row(self, view: str, events: Sequence[Event], as_of: datetime) -> dict[str, Any]:
         made = {}
         for window in self.definition.windows:
             since = as_of - timedelta(hours=WINDOWS.get(window, 10**5))
-            inside = [event for event in events if event.at >= since]
+            inside = [event for event in events if since <= event.at < as_of]
             for name in self.definition.features_of(view):
                 feature = FEATURES[name]
                 made[f"{feature.column}_{window}"] = feature.fold(inside, self.definition)
         return made
 
-    def check(self, spark: SparkSession) -> None:
+    def check(self) -> None:
         for view in self.definition.views:
-            nothing = self.row(view, [])
+            nothing = self.row(view, [], self.as_of)
             folder = self.folder / "lake" / f"{view}_features"
             key = self.definition.key_of(view)
-            rows = spark.read.format("delta").load(str(folder)).collect()
+            rows = self.spark.read.format("delta").load(str(folder)).collect()
             shown = {row[key]: row.asDict() for row in rows}
-            assert len(shown) == len(rows), self.told
+            assert len(shown) == len(rows), self.tale
             wanted = self.wanted(view)
             for name in {*shown, *wanted}:
                 got = shown.get(name, nothing)
                 right = wanted.get(name, nothing)
-                assert {n: got[n] for n in right} == right, (view, name, self.told)
+                assert {n: got[n] for n in right} == right, f"{view} {name}{self.tale}"
         answer = self.call("reconcile", "--from", "events")
-        assert answer.code == 0, (answer, self.told)
+        assert answer.code == 0, f"{answer}{self.tale}"
+
+    def trained(self, view: str) -> None:
+        """A training set has the values of then, or says that it cannot know them."""
+        key, draw, now = self.definition.key_of(view), self.random, self.as_of
+        known = [*self.wanted(view)]
+        times = [now - draw.randrange(3 * 86400) * timedelta(seconds=1) for _ in range(20)]
+        spine, out = self.folder / "spine.jsonl", self.folder / "set.jsonl"
+        rows = [{key: draw.choice(known), "timestamp": at.isoformat()} for at in times]
+        rows += [{key: each, "timestamp": now.isoformat()} for each in known]
+        spine.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        words = ("--spine", spine, "--out", out, "--view", view)
+        words = (*words, "--pipeline", self.folder / "life.yaml", "--outside", "null")
+        answer = self.called("training-set", *words, "--duplicates", "keep")
+        assert answer.code == 0, f"{answer}{self.tale}"
+        for row in map(json.loads, out.read_text().splitlines()):
+            at = datetime.fromisoformat(row["timestamp"])
+            if row.get("outside_history"):
+                assert at < now, f"{row}{self.tale}"
+                continue
+            edge = self.definition.cut(at)
+            right = self.wanted(view, edge)[row[key]]
+            assert {name: row[name] for name in right} == right, f"{view} {row}{self.tale}"
+
+    def audited(self, view: str) -> None:
+        """What is online, gold, and what training says was served are the same."""
+        store = ("--store", self.folder / "store.db")
+        self.done("publish", *store)
+        words = ("audit", view, *store, "--pipeline", self.folder / "life.yaml")
+        answer = self.called(*words)
+        assert answer.code == 0, f"{answer}{self.tale}"
 
 
 @pytest.mark.parametrize("seed", [1, 2, *MORE])
 def test_any_life(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    life = Life(tmp_path, random.Random(seed), monkeypatch)
+    life = Life(spark, tmp_path, random.Random(seed), monkeypatch)
     life.declare(Definition())
-
-    def cut_off(command: str, words: str) -> None:
-        """Perhaps run the command first as far as some point, where it ends."""
-        points = failpoints.POINTS if command == "run" else (*failpoints.EXPIRY_POINTS, *REBUILD)
-        if life.random.random() < 0.6:
-            return
-        point = life.random.choice(points)
-        with ending_at(point):
-            answer = life.call(command, *words.split())
-            life.told.append(f"{answer.code} cut off at {point}, or not reached")
-
     life.sent_changes()
     life.sent_events()
     life.done("run", "--once")
+    steps = ("events", "events", "changes", "definition", "definition", "swap", "maintain")
     for _ in range(STEPS):
-        step = life.random.choice(["events", "events", "changes", "definition", "maintain"])
+        step = life.random.choice(steps)
         life.told.append(f"-- {step}, {iso(life.now)}")
         if step == "events":
             life.sent_events()
@@ -369,10 +450,16 @@ def test_any_life(
             life.sent_events()
         elif step == "definition":
             life.another_definition()
-            life.cured(cut_off)
+            life.cured()
+        elif step == "swap":
+            life.swapped()
         else:
-            cut_off("maintain", "")
+            life.cut_off("maintain")
             life.done("maintain")
-        cut_off("run", "--once")
+        life.cut_off("run", "--once")
         life.done("run", "--once")
-        life.check(spark)
+        life.check()
+        if life.random.random() < 0.3:
+            view = life.random.choice(life.definition.views)
+            life.trained(view)
+            life.audited(view)

@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError, UsageError
 from tidemill.lake.integrity.whole_file import write_json
@@ -51,14 +52,14 @@ def keep(place: Place, pipeline: str, said: dict[str, Any] | None) -> None:
     write_json(file, said)
 
 
-def refuse(place: Place, pipeline: str) -> None:
+def refuse(place: Place, pipeline: PipelineDefinition) -> None:
     """Raise LakeError while tables of a pipeline are moved, or were when the process died."""
-    said = state(place, pipeline) if place.folder is not None else None
+    said = state(place, pipeline.pipeline) if place.folder is not None else None
     if said is not None and said["phase"] != MOVED:
         raise LakeError(
             "a swap was interrupted: some of its tables are beside it",
             where=str(place),
-            expected=f"run `tidemill swap {pipeline}` again, which finishes it",
+            expected=f"run `tidemill swap {pipeline.command_name}` again, which finishes it",
         )
 
 

@@ -108,7 +108,7 @@ def allow_nulls(lake: Lake, table: Table) -> None:
 
 def change(lake: Lake, view: FeatureView) -> Change:
     """Return how a view of the lake's pipeline differs from its bucket and gold tables, and from
-    the values that the events table has taken."""
+    the values that the events table has taken. Gold that does not exist lacks every column."""
     declared = lake.tables.of(view)
     buckets, gold = declared.buckets, declared.gold
     said = lake.metadata(buckets.name)
@@ -117,7 +117,7 @@ def change(lake: Lake, view: FeatureView) -> Change:
     wanted = {partial.name: made_of(view, partial) for partial in view.partials}
     retyped = _retyped(table_properties, view)
     missing = tuple(n for n, made in wanted.items() if held.get(n) != made or n in retyped)
-    shown = lake.metadata(gold.name).types
+    shown = lake.metadata(gold.name).types if lake.has(gold.name) else {}
     columns = {
         "added": tuple(c.name for c in gold.columns if c.name not in shown and not c.added),
         "removed": tuple(name for name in shown if name not in gold.column_names),

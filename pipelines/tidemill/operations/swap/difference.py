@@ -6,7 +6,8 @@
 
 Both are compared at gold's as_of, so that a difference is one of the definition or of the data, and
 not of the time. Features of one name and type are compared; a sketch by the checksum of what it was
-made of; a key without a row has the empty values.
+made of; a key without a row has the empty values. A view that the living lake has no gold of is
+all of it new, at the other generation's as_of.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pyspark.sql import functions as F
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import iso
-from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column
 from tidemill.lake.catalog import Lake
@@ -45,7 +45,10 @@ def differences(
 
 def _of_view(lake: Lake, view: FeatureView, root: Path, examples: int) -> dict[str, Any]:
     name = lake.tables.of(view).gold.name
-    as_of, version = _standing(root / name)
+    standing = _standing(root / name)
+    if standing is None:
+        return _of_new(lake, view)
+    as_of, version = standing
     types = metadata.of_folder(root / name).types
     both = [c for c in view.shown if types.get(c.name) == c.type.lower().replace(" ", "")]
     args = {"as_of": ledger.instant(as_of), "batch": minute_buckets.bucketed(lake, view).batch}
@@ -71,12 +74,11 @@ def _of_view(lake: Lake, view: FeatureView, root: Path, examples: int) -> dict[s
         shown = _examples(found, view, both, examples)
     features = [{"feature": c.name, "different": counts[f"__n_{c.name}"]} for c in both]
     mine, theirs = {c.name for c in view.shown}, set(types) - {*view.keys, "updated_at"}
-    other = lake.gold_state(view).as_of if lake.has(name) else None
     return {
         "view": view.name,
         "as_of": as_of,
         "gold_version": version,
-        "other_as_of": other and iso(other),
+        "other_as_of": _as_of(lake, view),
         "keys": counts["keys"],
         "different": counts["different"],
         "only_in_gold": counts["gone"],
@@ -89,12 +91,41 @@ def _of_view(lake: Lake, view: FeatureView, root: Path, examples: int) -> dict[s
     }
 
 
-def _standing(gold: Path) -> tuple[str, int]:
-    """Return the as_of and the version of gold's newest ledger."""
-    for commit in ledger.of_log(gold / "_delta_log", None):
+def _of_new(lake: Lake, view: FeatureView) -> dict[str, Any]:
+    """Return the same of a view that the living lake has no gold of."""
+    name, as_of = lake.tables.of(view).gold.name, _as_of(lake, view)
+    keys = lake.spark.table(name).count() if as_of else 0
+    return {
+        "view": view.name,
+        "as_of": as_of,
+        "gold_version": None,
+        "other_as_of": as_of,
+        "keys": keys,
+        "different": keys,
+        "only_in_gold": 0,
+        "only_in_other": keys,
+        "features": [],
+        "added": sorted(column.name for column in view.shown),
+        "removed": [],
+        "changed_type": [],
+        "examples": [],
+    }
+
+
+def _as_of(lake: Lake, view: FeatureView) -> str | None:
+    """Return the as_of of the other generation's own gold; what was living has none."""
+    has_gold = lake.has(lake.tables.of(view).gold.name)
+    as_of = lake.gold_state(view).as_of if has_gold else None
+    return iso(as_of) if as_of else None
+
+
+def _standing(gold: Path) -> tuple[str, int] | None:
+    """Return the as_of and the version of gold's newest ledger, None without one."""
+    log = gold / "_delta_log"
+    for commit in ledger.of_log(log, None) if log.is_dir() else ():
         if commit.ledger and commit.ledger.get("as_of"):
             return str(commit.ledger["as_of"]), commit.version
-    raise LakeError("has no ledger to compare with", where=gold.name, expected="a refresh")
+    return None
 
 
 def _values(view: FeatureView, column: Column, types: Any) -> list[Any]:

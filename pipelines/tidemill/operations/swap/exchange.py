@@ -8,15 +8,13 @@
 An item is a table before gold, bronze too, or a checkpoint. Each move is a rename, and done at
 most once: `_swap.json` says which phase is under way, and within one an item is where it was or
 where it goes. Until the last move the lake is refused; died between that and gold, `run` or the
-same swap finishes it. Items are written down for good (`_items.json`), so a swap back moves the
-same ones.
+same swap finishes it. Items are known by what they say of themselves, so a view that only one of
+the two definitions has is moved too, whichever of them swaps.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,12 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.lake import tables
-from tidemill.lake.catalog import Lake
+from tidemill.lake.catalog import Lake, table_names
+from tidemill.lake.checkpoints import Checkpoint
+from tidemill.lake.commits import metadata
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import interrupted_swaps
-from tidemill.lake.integrity.whole_file import write_json
-from tidemill.lake.schema.table_properties import GENERATION
+from tidemill.lake.schema.table_properties import GENERATION, OWNER
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.swap import other_generation
 from tidemill.pipeline import batch_log, connection
@@ -40,7 +39,7 @@ from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Stop
 from tidemill.sources.null_source import Absent
 
-_LEAVING, _ITEMS, _CHECKPOINTS = "_leaving", "_items.json", "_checkpoints"
+_LEAVING, _CHECKPOINTS = "_leaving", "_checkpoints"
 
 
 def swap(spark: SparkSession, opening: Opening, definition: PipelineDefinition) -> dict[str, Any]:
@@ -80,25 +79,30 @@ def _refuse_unfinished(lake: Lake) -> None:
 
 
 def _items(place: Place, beside: Place, definition: PipelineDefinition) -> set[str]:
-    """Return the names, in a lake's folder, of what is moved."""
-    root, other = place.folder, beside.folder
-    assert root is not None and other is not None
-    declared = tables.of(definition)
-    all_tables = (*declared.required, *declared.optional)
-    stays = {table.name for view in declared.views.values() for table in (view.gold, view.history)}
-    stays |= {table.name for table in (declared.alerts, *declared.days, *declared.shared)}
-    found = {table.name for table in all_tables if table.name not in stays}
-    found |= {f"{_CHECKPOINTS}/{definition.pipeline}_{q}" for q in _queries(definition)}
-    kept = other / _ITEMS
-    if kept.is_file():
-        found |= set(json.loads(kept.read_text(encoding="utf-8")))
-    write_json(kept, sorted(found))
-    return {item for item in found if (root / item).exists() or (other / item).exists()}
+    """Return the names, in a lake's folder, of what is moved: also what another definition has that
+    this one has not, such as a view, or it would be neither here nor there when that comes back."""
+    found = set()
+    for folder in (place.folder, beside.folder):
+        assert folder is not None
+        found |= {name for name in table_names(folder) if _is_moved(folder / name, definition)}
+        checkpoints = (folder / _CHECKPOINTS).glob(f"{definition.pipeline}_*")
+        found |= {f"{_CHECKPOINTS}/{each.name}" for each in checkpoints if _is_of(each, definition)}
+    return found
 
 
-def _queries(definition: PipelineDefinition) -> Iterator[str]:
-    for query in definition.queries_of(definition.engine):
-        yield query.checkpoint
+def _is_moved(table: Path, definition: PipelineDefinition) -> bool:
+    """Return whether a folder is a table of the pipeline's that comes before gold."""
+    said = metadata.of_folder(table)
+    if said.properties.get(OWNER) != definition.pipeline:
+        return False
+    if table.name == tables.of(definition).replays.name:
+        return True
+    is_gold = table.name.endswith("_features") and "updated_at" in said.types
+    return bool(said.properties.get(GENERATION)) and not is_gold
+
+
+def _is_of(folder: Path, definition: PipelineDefinition) -> bool:
+    return Checkpoint("", folder, "").identity().get("pipeline") == definition.pipeline
 
 
 def _move(place: Place, beside: Place, name: str) -> None:

@@ -12,6 +12,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
@@ -20,18 +22,21 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import metadata
 from tidemill.lake.integrity import interrupted_swaps
 from tidemill.lake.open import as_found
-from tidemill.lake.provenance import GRAIN, PARTIALS, grain, made_of
+from tidemill.lake.provenance import GRAIN
+from tidemill.lake.schema import evolution
 from tidemill.operations.rebuild import from_bronze
 from tidemill.pipeline import connection
 from tidemill.pipeline.connection import Opening
 from tidemill.pipeline.observer import Callback, Tell
+from tidemill.pipeline.queries import Pipeline
 from tidemill.pipeline.runner import Stop
+from tidemill.sources import Source
 
 
 def opening_of(opening: Opening, definition: PipelineDefinition) -> Opening:
     """Return how to open the other generation; refuse a lake that is half-way in a swap."""
     lakes.check_root(opening.place)
-    interrupted_swaps.refuse(opening.place, definition.pipeline)
+    interrupted_swaps.refuse(opening.place, definition)
     return replace(opening, place=interrupted_swaps.beside(opening.place, definition.pipeline))
 
 
@@ -43,7 +48,8 @@ def followed_by_none(definition: PipelineDefinition) -> PipelineDefinition:
 
 def make(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[str, Any]:
     """Bring the other generation up to its source; return the totals of `run`, where it lies and
-    its generation. UsageError for a view whose keys are others than those of the living gold."""
+    its generation. UsageError for a view whose keys are others than those of the living gold, and
+    where what lies there already was made by a definition that this one cannot go on from."""
     there = opening_of(opening, definition)
     for view in definition.views:
         _refuse_other_keys(opening, view)
@@ -51,7 +57,7 @@ def make(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[s
     started, stop = time.monotonic(), Stop()
     source = connection.checked_source(there, quiet, once=True)
     with connection.writing_session(there, f"tidemill rebuild {definition.pipeline}") as spark:
-        pipeline = connection.held_pipeline(spark, there, quiet, source)
+        pipeline = _going_on(spark, there, quiet, source)
         with stop.on_signals():
             totals = from_bronze.whole(pipeline, stop, [Callback(tell)])
         summary = totals.summary(pipeline, time.monotonic() - started)
@@ -61,6 +67,23 @@ def make(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[s
             "place": str(there.place),
             "complete": not stop,
         }
+
+
+def _going_on(
+    spark: SparkSession, there: Opening, definition: PipelineDefinition, source: Source
+) -> Pipeline:
+    """Return the pipeline of what lies there. A rebuild of a part is no way out of a difference: it
+    would be one of the living lake."""
+    try:
+        return connection.held_pipeline(spark, there, definition, source)
+    except LakeError as error:
+        whose = f"{error.where}: " if error.where and error.where != str(there.place) else ""
+        raise LakeError(
+            f"what lies there is of another definition: {whose}{error.message}",
+            where=str(there.place),
+            expected="an empty folder: remove this one, unless a swap is to take back what is in "
+            f"it, and run `tidemill rebuild {definition.command_name} --from source` again",
+        ) from error
 
 
 def read(opening: Opening, definition: PipelineDefinition) -> Lake:
@@ -80,15 +103,17 @@ def read(opening: Opening, definition: PipelineDefinition) -> Lake:
 
 
 def _refuse_another_declaration(lake: Lake, view: FeatureView) -> None:
-    """Refuse buckets that do not hold what the view declares. Its gold may not be there: what was
-    living has none."""
+    """Refuse tables that need a rebuild to be what the view declares. Its gold may not be there:
+    what was living has none."""
     name = lake.tables.of(view).buckets.name
-    said = lake.metadata(name).properties if lake.has(name) else {}
-    held = json.loads(said.get(PARTIALS, "{}"))
-    missing = [p.name for p in view.partials if held.get(p.name) != made_of(view, p)]
-    if missing or said.get(GRAIN) != grain(view):
+    if not lake.has(name):
+        why = f"it has no {name}"
+    else:
+        change = evolution.change(lake, view)
+        why = change.why if change.kind not in ("none", "gold") else ""
+    if why:
         raise LakeError(
-            f"was made by another declaration of view {view.name}",
+            f"was made by another declaration of view {view.name}: {why}",
             where=str(lake.place),
             expected="the definition that it was made by; or `tidemill rebuild "
             f"{lake.pipeline.command_name} --from source` with this one, in an empty folder",
