@@ -3,7 +3,7 @@
                 ┌── events, a little late; changes of the dimension ──► run --once
     any step ───┼── another definition ──► plan says how ──► that command, until nothing is due
                 ├── the same beside the living lake ──► swap, perhaps back
-                ├── maintain
+                ├── maintain; recompute, whose days are what brute force counts
                 └── the same, cut off at any point ──► again
     after each step: gold is what brute force counts of all events; the events agree with gold
     now and then:    so is a training set; the online store, gold and a training set agree
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 import command_line
 from change_log import Change
@@ -36,8 +36,8 @@ from tidemill.config.settings import iso
 from tidemill.lake.commits import failpoints
 
 pytestmark = pytest.mark.stream
-STEPS = 14
-MORE = [pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 9)]
+STEPS, MANY = 9, 20
+MORE = [pytest.param(seed, MANY, marks=pytest.mark.full) for seed in range(3, 9)]
 CURES = 12  # commands that one change may need
 REBUILD = (
     "rebuild.chunk_written",
@@ -51,6 +51,7 @@ CUT_OFF = {
     "rebuild": (*REBUILD, *failpoints.POINTS),
     "swap": failpoints.SWAP_POINTS,
     "maintain": failpoints.EXPIRY_POINTS,
+    "recompute": failpoints.RECOMPUTE_POINTS,
 }
 MINUTE = timedelta(minutes=1)
 WINDOWS = {"1h": 1, "3h": 3, "1d": 24, "2d": 48}  # hours
@@ -146,6 +147,7 @@ class Definition:
         }
 
 
+Rows = Mapping[str, dict[str, Any]]  # by key
 Fold = Callable[[Sequence[Event], Definition], Any]
 
 
@@ -357,6 +359,20 @@ class Life:
             self.done("swap")
             self.done("run", "--once")
 
+    def recomputed(self) -> None:
+        """The days that are over are made again: what each view's features were at their ends."""
+        self.cut_off("recompute")
+        self.done("recompute")
+        for view in self.definition.views:
+            key, nothing = self.definition.key_of(view), self.row(view, [], self.as_of)
+            rows = [row.asDict() for row in self.rows(f"{view}_batch")]
+            for day in {row["recomputed_day"] for row in rows}:
+                end = datetime(day.year, day.month, day.day, tzinfo=NOW.tzinfo) + timedelta(days=1)
+                of_day = [r for r in rows if (r["recomputed_day"], r["row_kind"]) == (day, "row")]
+                shown = {row[key]: row for row in of_day}
+                assert len(shown) == len(of_day), self.tale
+                self.compare(view, shown, self.wanted(view, end), nothing)
+
     # -- the judges --
 
     def wanted(self, view: str, as_of: datetime | None = None) -> dict[str, dict[str, Any]]:
@@ -383,19 +399,21 @@ class Life:
                 made[f"{feature.column}_{window}"] = feature.fold(inside, self.definition)
         return made
 
+    def rows(self, table: str) -> list[Row]:
+        return self.spark.read.format("delta").load(str(self.folder / "lake" / table)).collect()
+
+    def compare(self, view: str, shown: Rows, wanted: Rows, nothing: dict[str, Any]) -> None:
+        """A key without a row has the empty values."""
+        for name in {*shown, *wanted}:
+            got, right = shown.get(name, nothing), wanted.get(name, nothing)
+            assert {n: got[n] for n in right} == right, f"{view} {name}{self.tale}"
+
     def check(self) -> None:
         for view in self.definition.views:
-            nothing = self.row(view, [], self.as_of)
-            folder = self.folder / "lake" / f"{view}_features"
-            key = self.definition.key_of(view)
-            rows = self.spark.read.format("delta").load(str(folder)).collect()
+            key, rows = self.definition.key_of(view), self.rows(f"{view}_features")
             shown = {row[key]: row.asDict() for row in rows}
             assert len(shown) == len(rows), self.tale
-            wanted = self.wanted(view)
-            for name in {*shown, *wanted}:
-                got = shown.get(name, nothing)
-                right = wanted.get(name, nothing)
-                assert {n: got[n] for n in right} == right, f"{view} {name}{self.tale}"
+            self.compare(view, shown, self.wanted(view), self.row(view, [], self.as_of))
         answer = self.call("reconcile", "--from", "events")
         assert answer.code == 0, f"{answer}{self.tale}"
 
@@ -430,18 +448,18 @@ class Life:
         assert answer.code == 0, f"{answer}{self.tale}"
 
 
-@pytest.mark.parametrize("seed", [1, 2, *MORE])
+@pytest.mark.parametrize(("seed", "steps"), [(1, STEPS), (2, STEPS), *MORE])
 def test_any_life(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, steps: int
 ) -> None:
     life = Life(spark, tmp_path, random.Random(seed), monkeypatch)
     life.declare(Definition())
     life.sent_changes()
     life.sent_events()
     life.done("run", "--once")
-    steps = ("events", "events", "changes", "definition", "definition", "swap", "maintain")
-    for _ in range(STEPS):
-        step = life.random.choice(steps)
+    kinds = ("events", "events", "changes", "definition", "definition", "swap", "maintain", "days")
+    for _ in range(steps):
+        step = life.random.choice(kinds)
         life.told.append(f"-- {step}, {iso(life.now)}")
         if step == "events":
             life.sent_events()
@@ -453,6 +471,8 @@ def test_any_life(
             life.cured()
         elif step == "swap":
             life.swapped()
+        elif step == "days":
+            life.recomputed()
         else:
             life.cut_off("maintain")
             life.done("maintain")

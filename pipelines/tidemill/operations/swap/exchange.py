@@ -31,6 +31,7 @@ from tidemill.lake.commits import metadata
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.integrity import interrupted_swaps
 from tidemill.lake.schema.table_properties import GENERATION, OWNER
+from tidemill.lake.tables.day_tables import PARTITION
 from tidemill.operations.rebuild import from_bronze
 from tidemill.operations.swap import other_generation
 from tidemill.pipeline import batch_log, connection
@@ -40,6 +41,8 @@ from tidemill.pipeline.runner import Stop
 from tidemill.sources.null_source import Absent
 
 _LEAVING, _CHECKPOINTS = "_leaving", "_checkpoints"
+# Gold, what it answered and recomputed days: by the end of their names and a column.
+_STAYS = {"_features": "updated_at", "_history": "served_day", "_batch": PARTITION}
 
 
 def swap(spark: SparkSession, opening: Opening, definition: PipelineDefinition) -> dict[str, Any]:
@@ -91,14 +94,13 @@ def _items(place: Place, beside: Place, definition: PipelineDefinition) -> set[s
 
 
 def _is_moved(table: Path, definition: PipelineDefinition) -> bool:
-    """Return whether a folder is a table of the pipeline's that comes before gold."""
-    said = metadata.of_folder(table)
-    if said.properties.get(OWNER) != definition.pipeline:
-        return False
-    if table.name == tables.of(definition).replays.name:
-        return True
-    is_gold = table.name.endswith("_features") and "updated_at" in said.types
-    return bool(said.properties.get(GENERATION)) and not is_gold
+    """Return whether a folder is a table of the pipeline's that comes before gold; of a view or
+    stream that the definition has not, only its name and columns tell."""
+    declared, said = tables.of(definition), metadata.of_folder(table)
+    stays = table.name in [each.name for each in (declared.alerts, *declared.shared)] or any(
+        table.name.endswith(end) and column in said.types for end, column in _STAYS.items()
+    )
+    return said.properties.get(OWNER) == definition.pipeline and not stays
 
 
 def _is_of(folder: Path, definition: PipelineDefinition) -> bool:
