@@ -275,14 +275,12 @@ def test_tables_that_are_lost(spark: SparkSession, project: Project) -> None:
     for name, way in lost.items():
         aside = project.folder / "aside"
         (project.root / name).rename(aside)
-        spark.sql(f"DROP TABLE IF EXISTS {name}")
         refused = project.run()
         assert refused.code == 2 and refused.error["where"] == name
         assert "is gone" in str(refused.error["message"])
         assert way in str(refused.error["expected"])
         aside.rename(project.root / name)
     shutil.rmtree(project.root / "titles_buckets")
-    spark.sql("DROP TABLE IF EXISTS titles_buckets")
     project.refused("titles", "titles_buckets is gone")
     project.rebuilt("titles")
     project.land(1, 4)

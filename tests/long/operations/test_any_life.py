@@ -339,7 +339,8 @@ class Life:
         it takes the living one's place, and perhaps gives it back."""
         was = self.definition
         self.another_definition()
-        other = replace(self.definition, key=was.key)  # other keys are refused
+        # Other keys are refused; what is older than `history` when it is read is too old.
+        other = replace(self.definition, key=was.key, history="20d")
         self.declare(other)
         if self.call("rebuild", "--from", "source").code:  # what lies there is of another one
             shutil.rmtree(self.folder / "lake" / "_rebuild")
