@@ -283,13 +283,15 @@ def register(spark: SparkSession, place: Place) -> None:
 
 
 def _known(spark: SparkSession, schema: str) -> set[str]:
-    """Return the names of the tables that the session knows in a schema, which is made unless it is
-    there."""
+    """Return the names of the tables, without views, that the session knows in a schema, which is
+    made unless it is there."""
     if not spark.catalog.databaseExists(schema):
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         return set()
-    rows = spark.sql(f"SHOW TABLES IN {schema}").collect()
-    return {row["tableName"] for row in rows if not row["isTemporary"]}
+    tables, views = (
+        spark.sql(f"SHOW {kind} IN {schema}").collect() for kind in ("TABLES", "VIEWS")
+    )
+    return {row["tableName"] for row in tables} - {row["viewName"] for row in views}
 
 
 def _use_catalog(spark: SparkSession, place: Place) -> None:
