@@ -13,12 +13,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import sales
-from command_line import Answer, call
+from command_line import Answer, call, ending_at
 from lakes import at
 from runs import write_file
 from sales import Sale, record
 from tidemill.features import Feature, count, max_, min_, sum_
-from tidemill.lake.commits import failpoints
 from tidemill.lake.commits.failpoints import SWAP_POINTS
 
 OF_BUYS = sum_("points").where("kind = 'buy'").over("1d")
@@ -147,17 +146,13 @@ def test_beside_compared_in_place_and_back(spark: SparkSession, folder: Path) ->
 
 
 @pytest.mark.stream
-def test_stopped_anywhere_the_same_swap_finishes_it(
-    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_anywhere_the_same_swap_finishes_it(spark: SparkSession, folder: Path) -> None:
     declared(folder, *NEW)
     done(folder, "rebuild", "--from", "source")
     features = [NEW, OLD]
     for number, point in enumerate(SWAP_POINTS):
         declared(folder, *features[number % 2])
-        with monkeypatch.context() as failing:
-            failpoints._reached.clear()
-            failing.setenv(failpoints.VARIABLE, point)
+        with ending_at(point):
             assert tidemill(folder, "swap").code == 3, point
         if point in SWAP_POINTS[:3]:
             for words in (("run", "--once"), ("reconcile",)):
