@@ -93,7 +93,15 @@ class Access:
     def reader(self, definition: PipelineDefinition | None = None) -> catalog.Lake:
         """Return a pipeline's lake for reading, checked against what is declared; in a folder the
         session starts where Spark is asked."""
-        lake = connection.read_lake(self.opening, definition or self.the_pipeline())
+        return self._answering(
+            connection.read_lake(self.opening, definition or self.the_pipeline())
+        )
+
+    def as_found(self) -> catalog.Lake:
+        """Return the pipeline's lake for reading, as it is, whatever is declared."""
+        return self._answering(connection.unchecked_lake(self.opening, self.the_pipeline()))
+
+    def _answering(self, lake: catalog.Lake) -> catalog.Lake:
         if lake.place.folder is None:
             return lake
         spark = SparkReader(lambda: lake.spark)

@@ -123,7 +123,7 @@ def plan(access: Access) -> list[Facts]:
 
 def expected_state(access: Access, rate: float | None) -> list[Facts]:
     """Return how many rows the state of each stream will hold."""
-    return expected_states.expected_state(access.reader(), rate)
+    return expected_states.expected_state(access.as_found(), rate)
 
 
 def report(access: Access, output: Path, days: int) -> Facts:

@@ -37,10 +37,10 @@ from tidemill.config.stream_operators.stream import Stream
 from tidemill.config.stream_operators.window_totals import Totals
 from tidemill.config.yaml_loader import Declared, Words, explained
 from tidemill.errors import DefinitionError, UsageError
-from tidemill.features.checks import Misdeclared
+from tidemill.features.checks import Misdeclared, key_of_answers
 from tidemill.features.ring_buffer import Shape
 from tidemill.features.suggestions import did_you_mean
-from tidemill.features.types import Duration, Identifier, Size
+from tidemill.features.types import OF_ANSWERS, Duration, Identifier, Size
 from tidemill.features.view import FeatureView
 from tidemill.features.windows import duration
 from tidemill.sources.kafka.words import KafkaSink
@@ -183,6 +183,8 @@ class PipelineDefinition(Declared):
         object.__setattr__(self, "streams", streams)
         publishing.check(self.publish, self.views)
         object.__setattr__(self, "alerts", alert_rule.checked(self.alerts, self.views))
+        for view in self.views:
+            self._check_answers(view)
         quality_file.check(self.quality, first)
         for name in self.quality.fields:
             if name in self.enriched:
@@ -199,6 +201,19 @@ class PipelineDefinition(Declared):
             said = "history" in self.model_fields_set
             message = f"history {self.history} is shorter than {longest.text}"
             raise Misdeclared(message, *(() if said else path))
+
+    def _check_answers(self, view: FeatureView) -> None:
+        words = "served_history" if self.served_history else "alerts"
+        key = key_of_answers(view)
+        if key and (self.served_history or self.alerts_of(view)):
+            selected = f"{{{view.name}_{key}: {{{view.types[key].lower()}: {key}}}}}"
+            raise Misdeclared(
+                f"with {words} no key is called {', '.join(sorted(OF_ANSWERS))}: give it another "
+                f"name, such as `select: {selected}`",
+                "views",
+                self.views.index(view),
+                "keys",
+            )
 
     def _check_stateful(self) -> None:
         if self.refresh != "auto":

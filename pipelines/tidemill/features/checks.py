@@ -10,7 +10,7 @@ from tidemill.features.declaration import Declaration
 from tidemill.features.expressions import row_expression
 from tidemill.features.feature import RATIO, Feature, known
 from tidemill.features.suggestions import did_you_mean
-from tidemill.features.types import RESERVED
+from tidemill.features.types import OF_ANSWERS, RESERVED
 from tidemill.features.windows import HOUR
 
 
@@ -46,6 +46,12 @@ def check_columns(view: Declaration) -> None:
         type_ = view.select[key].type if key in view.select else view.event_schema[key]
         if type_.endswith("?"):
             raise Misdeclared(f"key {key!r} may not be absent: its type ends with ?", at, key)
+
+
+def key_of_answers(view: Declaration) -> str | None:
+    """Return the key of a view that is called as something is that is said of gold's answers; None
+    where there is none, as it has to be for alerts, `served_history`, and what reads answers."""
+    return next((key for key in view.keys if key.lower() in OF_ANSWERS), None)
 
 
 def _known_column(view: Declaration, column: str, *path: str | int) -> None:

@@ -16,6 +16,8 @@ RESERVED = frozenset(
     "event_id event_hour batch duplicate bucket_start bucket_hour bucket_day updated_at "
     "as_of true false null".split()
 )
+# What is said of an answer beside its keys and features: no key, where answers are kept or read.
+OF_ANSWERS = frozenset("kind begins version served_at served_day".split())
 _SIZE = re.compile(r"[1-9][0-9]{0,8}[kmg]")
 _TYPE = re.compile(r"(string|bigint|double|boolean|decimal\((\d{1,2}), ?(\d{1,2})\))(\??)")
 

@@ -262,6 +262,12 @@ def test_a_stream_that_was_left_out_when_all_was_made_again(
     rows = spark.read.format("delta").load(str(project.root / "visits")).collect()
     assert sorted(row["profile_id"] for row in rows) == ["p0", "p1"]
 
+    # the state that a stream will hold is told also where a view needs a rebuild first
+    project.declare("titles", "people")
+    new, state = project.tidemill("plan", "--rate", "10").json["views"][1:]
+    assert (new["view"], new["kind"]) == ("people", "views")
+    assert (state["stream"], state["state_rows"]) == ("visits", 36_000)
+
 
 @pytest.mark.stream
 def test_tables_that_are_lost(spark: SparkSession, project: Project) -> None:

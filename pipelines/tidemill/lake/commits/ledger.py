@@ -68,6 +68,11 @@ class Commit:
         return not self.operation.startswith(_MOVE_NO_DATA)
 
     @property
+    def makes_table(self) -> bool:
+        """Whether the table was made by it, or made again and empty."""
+        return self.operation.endswith(("CREATE TABLE", "REPLACE TABLE"))
+
+    @property
     def of_rebuild(self) -> bool:
         """Whether a rebuild of a part changed rows that others had read."""
         fields = self.ledger or {}

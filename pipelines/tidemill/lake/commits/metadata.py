@@ -39,6 +39,12 @@ class Metadata:
         """The columns in order, each with its type as Spark writes it plainly, in lower case."""
         return {field.name: field.dataType.simpleString().lower() for field in self._fields}
 
+    @cached_property
+    def comments(self) -> Mapping[str, str]:
+        """What is said of each column of which anything is."""
+        said = {field.name: field.metadata.get("comment") for field in self._fields}
+        return {name: comment for name, comment in said.items() if comment}
+
     @property
     def required(self) -> frozenset[str]:
         """The columns that cannot be null."""

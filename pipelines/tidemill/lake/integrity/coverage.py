@@ -200,7 +200,7 @@ def _counted(lake: Lake, name: str) -> int | None:
         fields = commit.ledger or {}
         if fields.get("generation") == lake.generation and ledger.UPKEEP not in fields:
             counted += int(fields.get("events", 0))
-        if commit.operation.endswith(("CREATE TABLE", "REPLACE TABLE")):
+        if commit.makes_table:
             return counted
     return None
 

@@ -9,8 +9,9 @@ from tidemill.config.settings import Place
 from tidemill.errors import LakeError
 from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits.metadata import Metadata
 from tidemill.lake.schema.table_properties import FORMAT_VERSION, OWNER
-from tidemill.lake.tables import FORMAT, Table
+from tidemill.lake.tables import ENTITY_KEY, FORMAT, Table
 
 MADE_IT = "the definition that made the table, or `tidemill rebuild ... --from bronze`"
 
@@ -75,3 +76,17 @@ def difference(lake: Lake, table: Table) -> str:
         if name in types and types[name] != type_
     ]
     return ", ".join(parts)
+
+
+def has_other_keys(said: Metadata, table: Table) -> bool:
+    """Return whether a table, by what is said of it, has rows about others than declared: with
+    more, fewer or other entity keys, or keys of other types."""
+    wanted = {c.name: c.type.lower().replace(" ", "") for c in table.columns if _is_key(c.comment)}
+    held = {n: type_ for n, type_ in said.types.items() if _is_key(said.comments.get(n, ""))}
+    # a table of which nobody kept the comments
+    held = held or {name: said.types.get(name, "") for name in wanted}
+    return held != wanted
+
+
+def _is_key(comment: str) -> bool:
+    return comment == ENTITY_KEY

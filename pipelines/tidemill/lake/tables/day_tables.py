@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tidemill.features import FeatureView
-from tidemill.lake.tables.table import LEDGER_RETENTION, Column, Table
+from tidemill.lake.tables.table import ENTITY_KEY, LEDGER_RETENTION, Column, Table
 
 ROW, DAY = "row", "day"  # kinds of rows
 DEFINITION = "tidemill.definition"  # of a view's days: what decides their values
@@ -38,7 +38,7 @@ def days_of_stream(stream: Table) -> Table:
 
 def days_of_view(view: FeatureView) -> Table:
     """Return the table of a view's features at the end of each day."""
-    keys = (Column(key, view.types[key], "entity key") for key in view.keys)
+    keys = (Column(key, view.types[key], ENTITY_KEY) for key in view.keys)
     values = (Column(c.name, c.type, f"{c.what}, in {c.window.bounds()}") for c in view.shown)
     what = f"Features of {view.name} at the end of each day, recomputed from the events"
     days = _days(view.name, what, (*keys, *values))

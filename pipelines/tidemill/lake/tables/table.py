@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 FORMAT = "1"
+ENTITY_KEY = "entity key"  # the comment of the columns that say who a row is about
 CHANGE_FEED = "delta.enableChangeDataFeed"
 LEDGER_RETENTION = {"delta.logRetentionDuration": "interval 90 days"}
 

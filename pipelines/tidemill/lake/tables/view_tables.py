@@ -8,7 +8,7 @@ from tidemill.features import FeatureView
 from tidemill.features.columns import Partial
 from tidemill.lake import provenance
 from tidemill.lake.tables.day_tables import days_of_view
-from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Table
+from tidemill.lake.tables.table import CHANGE_FEED, ENTITY_KEY, LEDGER_RETENTION, Column, Table
 
 BATCH = Column("batch", "BIGINT", "the query's batch id: since when the row is known", False)
 # Parquet's writer takes it from here: what a reader of one minute cannot skip is a page.
@@ -169,4 +169,4 @@ def _comment(partial: Partial) -> str:
 
 
 def _keys(view: FeatureView) -> tuple[Column, ...]:
-    return tuple(Column(key, view.types[key], "entity key", False) for key in view.keys)
+    return tuple(Column(key, view.types[key], ENTITY_KEY, False) for key in view.keys)

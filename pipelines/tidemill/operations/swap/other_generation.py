@@ -7,7 +7,6 @@ follow this one. Stopped, it goes on where it was; run again later, it catches u
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -18,12 +17,13 @@ from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import LakeError, UsageError
 from tidemill.features import FeatureView
 from tidemill.lake import catalog as lakes
+from tidemill.lake import tables
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import metadata
 from tidemill.lake.integrity import interrupted_swaps
 from tidemill.lake.open import as_found
-from tidemill.lake.provenance import GRAIN
 from tidemill.lake.schema import evolution
+from tidemill.lake.schema.verification import has_other_keys
 from tidemill.operations.rebuild import from_bronze
 from tidemill.pipeline import connection
 from tidemill.pipeline.connection import Opening
@@ -52,7 +52,7 @@ def make(opening: Opening, definition: PipelineDefinition, tell: Tell) -> dict[s
     where what lies there already was made by a definition that this one cannot go on from."""
     there = opening_of(opening, definition)
     for view in definition.views:
-        _refuse_other_keys(opening, view)
+        _refuse_other_keys(opening, definition, view)
     quiet = followed_by_none(definition)
     started, stop = time.monotonic(), Stop()
     source = connection.checked_source(there, quiet, once=True)
@@ -120,18 +120,12 @@ def _refuse_another_declaration(lake: Lake, view: FeatureView) -> None:
         )
 
 
-def _refuse_other_keys(opening: Opening, view: FeatureView) -> None:
+def _refuse_other_keys(opening: Opening, definition: PipelineDefinition, view: FeatureView) -> None:
     """Refuse a view of which the living gold has other keys, or keys of other types."""
-    root = opening.place.folder
+    root, gold = opening.place.folder, tables.of(definition).views[view.name].gold
     assert root is not None
-    gold, buckets = (root / f"{view.name}_{end}" for end in ("features", "buckets"))
-    if not ((gold / "_delta_log").is_dir() and (buckets / "_delta_log").is_dir()):
-        return
-    types = metadata.of_folder(gold).types
-    said = metadata.of_folder(buckets).properties.get(GRAIN)
-    names = [name for name, _ in json.loads(said)[0]] if said else list(view.keys)
-    wanted = {key: view.types[key].lower() for key in view.keys}
-    if names != list(view.keys) or {key: types.get(key) for key in view.keys} != wanted:
+    folder = root / gold.name
+    if (folder / "_delta_log").is_dir() and has_other_keys(metadata.of_folder(folder), gold):
         raise UsageError(
             f"view {view.name} has other keys than its gold table, which would take its place",
             where="keys",

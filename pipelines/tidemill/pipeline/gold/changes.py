@@ -25,9 +25,11 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.ledger import GoldState
 from tidemill.lake.parameters import ask, literal
+from tidemill.lake.schema.verification import has_other_keys
 from tidemill.lake.session.session import WITHOUT_BROADCASTS, interpreted
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.statements import statement
+from tidemill.lake.tables import ENTITY_KEY
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import (
     Changes,
@@ -111,11 +113,16 @@ def _incremental(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
 
 
 def _every_row(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
-    """Return all of gold with the columns that the view declares, of which it holds others."""
-    rows = _over_horizon("anew", context.lake, context.view, plan.as_of, plan.batch, None)
-    columns = context.lake.tables.of(context.view).gold.columns
+    """Return all of gold with the columns that the view declares, of which it holds others. Its
+    rows stay, empty where no event counts, unless they are those of other keys."""
+    lake, gold = context.lake, context.lake.tables.of(context.view).gold
+    frames = {}
+    if has_other_keys(lake.metadata(gold.name), gold):
+        keys = ", ".join(f"`{c.name}` {c.type}" for c in gold.columns if c.comment == ENTITY_KEY)
+        frames[gold.name] = lake.spark.createDataFrame([], keys)
+    rows = _over_horizon("anew", lake, context.view, plan.as_of, plan.batch, None, frames)
     return rows.select(
-        *(F.col(c.name).alias(c.name, metadata={"comment": c.comment}) for c in columns)
+        *(F.col(c.name).alias(c.name, metadata={"comment": c.comment}) for c in gold.columns)
     )
 
 

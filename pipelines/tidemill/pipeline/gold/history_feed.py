@@ -22,6 +22,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.schema import creation, evolution
+from tidemill.lake.schema.verification import has_other_keys
 from tidemill.lake.tables import Table
 from tidemill.pipeline.gold.served_versions import NOTHING, Answers, answers_since
 
@@ -31,11 +32,17 @@ _VERSION = "version"
 
 
 def fed(lake: Lake, view: FeatureView) -> int:
-    """Return the version of gold up to which the history tells, -1 for none."""
-    name = lake.tables.of(view).history.name
+    """Return the version of gold up to which the history tells, -1 for none; what it tells of
+    other keys does not count."""
+    table = lake.tables.of(view).history
+    name = table.name
     if not lake.has(name) or lake.is_as_made(name):
         return NOTHING
+    if has_other_keys(lake.metadata(name), table):
+        return NOTHING
     for commit in lake.commits(name):
+        if commit.makes_table:
+            return NOTHING
         if commit.ledger and _VERSION in commit.ledger:
             return int(commit.ledger[_VERSION])
     newest = lake.spark.table(name).agg(F.max(_VERSION)).collect()[0][0]
@@ -87,9 +94,12 @@ def feed(lake: Lake, view: FeatureView) -> int:
 
 
 def _conform(lake: Lake, table: Table) -> None:
-    """Make the table, or give it the columns of features that are new; LakeError where a feature
-    has another type than the one it had."""
+    """Make the table, again and empty where its answers are about other keys, or give it the
+    columns of features that are new; LakeError where a feature has another type than the one it
+    had."""
     creation.ensure(lake, table)
+    if has_other_keys(lake.metadata(table.name), table):
+        creation.create(lake, table, replace=True)
     types = lake.metadata(table.name).types
     for column in table.columns:
         declared = column.type.lower().replace(" ", "")

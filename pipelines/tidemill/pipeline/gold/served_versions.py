@@ -17,12 +17,16 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemill.errors import UsageError
 from tidemill.features import FeatureView
+from tidemill.features.checks import key_of_answers
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
+from tidemill.lake.commits.metadata import Metadata
 from tidemill.lake.parameters import ask, literal
 from tidemill.lake.relations import Relation
+from tidemill.lake.schema.verification import has_other_keys
 from tidemill.lake.statements import statement
 
 log = logging.getLogger(__name__)
@@ -60,7 +64,8 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
     if commits[0].version <= after + 1 and (feed := _feed(lake, view, after, newest.version)):
         mapped = list(_mapped(commits, begins=after == NOTHING))
         return Answers(_rows(lake, view, feed, mapped), newest.version, after == NOTHING)
-    log.warning("%s begins anew: gold's changes after version %d are gone", view.name, after)
+    lost = f"gold's changes after version {after} are gone, or of other keys"
+    log.warning("answers of %s begin with the whole of gold: %s", view.name, lost)
     return _whole(lake, view, newest)
 
 
@@ -111,6 +116,8 @@ def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | No
     """Return gold's changes after a version up to another, None where they cannot be read."""
     name = _gold(lake, view)
     try:
+        if after == NOTHING and _began_otherwise(lake, view):
+            return None
         feed = Relation(name, changes=(after + 1, end)).frame(lake.spark)
         # A file that VACUUM has deleted is missed only by who reads a column of it.
         feed.agg(F.bit_xor(F.xxhash64("updated_at", "_commit_version"))).collect()
@@ -123,9 +130,22 @@ def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | No
     return feed
 
 
+def _began_otherwise(lake: Lake, view: FeatureView) -> bool:
+    """Return whether gold's first version had other keys."""
+    gold = lake.tables.of(view).gold
+    first = Relation(gold.name, 0).frame(lake.spark).schema
+    return has_other_keys(Metadata(lambda: first, dict), gold)
+
+
 def _rows(
     lake: Lake, view: FeatureView, changes: DataFrame, mapped: Sequence[tuple[int, Commit, bool]]
 ) -> DataFrame:
+    if key := key_of_answers(view):
+        raise UsageError(
+            f"view {view.name} has a key called {key}, which answers have a column of",
+            where="keys",
+            expected="another name, by `select` in the view, and `rebuild --from bronze`",
+        )
     absent = {c.name: F.lit(None).cast(c.type) for c in view.shown if c.name not in changes.columns}
     frames = {
         f"{view.name}_gold_changes": changes.withColumns(absent),

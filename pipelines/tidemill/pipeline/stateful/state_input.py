@@ -49,7 +49,7 @@ def arrived(lake: Lake, view: FeatureView) -> Arrived:
     commits = lake.commits(name)
     if len(commits) == RECENT and not any(ledger.appends(commits, lake.generation)):
         commits = lake.commits(name, None)
-    since_made = list(takewhile(lambda commit: not _makes(commit), commits))
+    since_made = list(takewhile(lambda commit: not commit.makes_table, commits))
     for commit in ledger.appends(since_made, lake.generation):
         assert commit.ledger is not None
         fields = commit.ledger
@@ -58,10 +58,6 @@ def arrived(lake: Lake, view: FeatureView) -> Arrived:
     if len(since_made) == len(commits):
         raise _distrusted(f"the history of {name} is gone", name)
     return Arrived(-1, None, commits[0].version, None)
-
-
-def _makes(commit: Commit) -> bool:
-    return commit.operation.endswith(("CREATE TABLE", "REPLACE TABLE"))
 
 
 def check(lake: Lake, view: FeatureView, state: Arrived, buckets: Sequence[Commit]) -> None:
