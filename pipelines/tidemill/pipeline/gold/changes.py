@@ -116,10 +116,12 @@ def _every_row(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
     """Return all of gold with the columns that the view declares, of which it holds others. Its
     rows stay, empty where no event counts, unless they are those of other keys."""
     lake, gold = context.lake, context.lake.tables.of(context.view).gold
-    frames = {}
     if has_other_keys(lake.metadata(gold.name), gold):
         keys = ", ".join(f"`{c.name}` {c.type}" for c in gold.columns if c.comment == ENTITY_KEY)
-        frames[gold.name] = lake.spark.createDataFrame([], keys)
+        standing = lake.spark.createDataFrame([], keys)
+    else:
+        standing = lake.spark.table(gold.name).select(*context.view.keys)
+    frames = {f"{context.view.name}_standing": standing}
     rows = _over_horizon("anew", lake, context.view, plan.as_of, plan.batch, None, frames)
     return rows.select(
         *(F.col(c.name).alias(c.name, metadata={"comment": c.comment}) for c in gold.columns)
