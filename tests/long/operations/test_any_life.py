@@ -2,14 +2,16 @@
 
                 ┌── events, a little late; changes of the dimension ──► run --once
     any step ───┼── another definition ──► plan says how ──► that command, until nothing is due
+                ├── refused events are sent again
                 ├── the same beside the living lake ──► swap, perhaps back
                 ├── maintain; recompute, whose days are what brute force counts
                 └── the same, cut off at any point ──► again
     after each step: gold is what brute force counts of all events; the events agree with gold
     now and then:    so is a training set; the online store, gold and a training set agree
 
-The brute force shares no code with the package. A dimension's change is never older than an event
-that was there, so that what an event takes does not depend on the order of the two.
+Some lives have streams, some views that split by shop, where events of shops that none is split by
+are refused. The brute force shares no code with the package. A dimension's change is never older
+than an event that was there, so that what an event takes does not depend on the order of the two.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ from tidemill.config.settings import iso
 from tidemill.lake.commits import failpoints
 
 pytestmark = pytest.mark.stream
-WITH_STREAMS = 100  # seeds from here on
+WITH_STREAMS, WITH_REFUSALS = 100, 200  # seeds from here on
 STEPS, MANY = 9, 20
-SEEDS = [1, 2, WITH_STREAMS + 1]
-MORE = [3, 4, 5, 6, 7, 8, *range(WITH_STREAMS + 2, WITH_STREAMS + 5)]
+SEEDS = [1, WITH_STREAMS + 1, WITH_REFUSALS + 1]
+MORE = [each for first in SEEDS for each in range(first + 1, first + 5)]
 CURES = 12  # commands that one change may need
 REBUILD = (
     "rebuild.chunk_written",
@@ -98,6 +100,7 @@ class Definition:
     more: tuple[str, ...] = ()  # features of the other views besides
     streams: tuple[str, ...] = ()
     minutes: int = 30  # the gap or length of the streams that have one
+    shops: int = 0  # how many of them each view splits by; events of others are refused
 
     def key_of(self, view: str) -> str:
         return self.key if view == "spending" else KEYS[view]
@@ -107,7 +110,20 @@ class Definition:
         return at - timedelta(minutes=at.minute % self.bucket, seconds=at.second)
 
     def features_of(self, view: str) -> list[str]:
-        return [*dict.fromkeys((*self.features, *(self.more if view != "spending" else ())))]
+        split = [f"of_{shop}" for shop in SHOPS[: self.shops]]
+        more = self.more if view != "spending" else ()
+        return [*dict.fromkeys((*self.features, *more, *split))]
+
+    def feature_words(self, view: str) -> list[dict[str, Any]]:
+        named = [name for name in self.features_of(view) if not name.startswith("of_")]
+        split = [{"count": {"by": {"shop": SHOPS[: self.shops]}}}] if self.shops else []
+        return [
+            {**words, "over": list(self.windows)}
+            for words in (*(FEATURES[name].words for name in named), *split)
+        ]
+
+    def takes(self, event: Event) -> bool:
+        return not self.shops or event.shop in SHOPS[: self.shops]
 
     def words(self, folder: Path) -> dict[str, Any]:
         schema = {"buyer": "string", "shop": "string", "points": "bigint", "grade": "string?"}
@@ -143,10 +159,7 @@ class Definition:
                         "wares": {"string": "coalesce(grade, 'none')"},
                         "scaled": {"bigint": f"points * {self.factor}"},
                     },
-                    "features": [
-                        {**FEATURES[name].words, "over": list(self.windows)}
-                        for name in self.features_of(view)
-                    ],
+                    "features": self.feature_words(view),
                 }
                 for view in self.views
             ],
@@ -172,6 +185,7 @@ def ends(events: Sequence[Event], last: bool) -> str | None:
     return found[-1 if last else 0][1] if found else None
 
 
+SHOPS = ["s0", "s1", "s2", "s3"]
 BROKEN = ["{", json.dumps({"event_id": "b", "buyer": "c1", "points": "many"})]
 KEYS = {"spending": "buyer", "shops": "shop", "groups": "wares"}
 FEATURES = {
@@ -197,7 +211,27 @@ FEATURES = {
         lambda events, d: sum(e.group(d.taken) in ("gold", "high") for e in events),
     ),
 }
+
+
+def of_shop(shop: str) -> Made:
+    return Made({}, f"{shop}_count", lambda events, _: sum(e.shop == shop for e in events))
+
+
+NAMED = [*FEATURES]
+FEATURES |= {f"of_{shop}": of_shop(shop) for shop in SHOPS}
 ADDING_UP = ("count", "sum", "scaled", "min", "last", "good")  # those that have a lifetime
+
+
+@dataclass
+class Generation:
+    """The events that its clean has judged, and which of them it took: once taken, taken."""
+
+    judged: int = 0
+    taken: set[int] = field(default_factory=set)
+
+    def judge(self, sent: Sequence[Event], definition: Definition) -> None:
+        self.taken |= {e.number for e in sent[self.judged :] if definition.takes(e)}
+        self.judged = len(sent)
 
 
 @dataclass
@@ -210,11 +244,14 @@ class Life:
     patch: pytest.MonkeyPatch
     now: datetime = NOW - timedelta(days=12)
     definition: Definition = Definition()
-    events: list[Event] = field(default_factory=list)
+    sent: list[Event] = field(default_factory=list)  # some more than once
+    living: Generation = field(default_factory=Generation)
+    beside: Generation = field(default_factory=Generation)
     customers: dict[str, list[tuple[datetime, str, str]]] = field(default_factory=dict)
     files: int = 0
     told: list[str] = field(default_factory=list)  # what happened, for who reads a failure
     has_streams: bool = False
+    has_refusals: bool = False
 
     # -- the outside --
 
@@ -271,12 +308,21 @@ class Life:
             at = before + timedelta(seconds=draw.randrange(length)) - late
             buyer = f"c{draw.randrange(5)}"
             segment, tier = self.customer(buyer, at)
-            shop, points = f"s{draw.randrange(4)}", draw.randrange(-5, 50)
-            new.append(Event(len(self.events) + len(new), buyer, shop, points, at, segment, tier))
-        self.events += new
-        records = [event.record() for event in new]
-        records += [event.record() for event in draw.choices(self.events, k=2)]  # again
+            shop, points = draw.choice(SHOPS), draw.randrange(-5, 50)
+            new.append(Event(len(self.sent) + len(new), buyer, shop, points, at, segment, tier))
+        self.sent += [*new, *draw.choices(self.events or new, k=2)]  # again
+        records = [event.record() for event in self.sent[-len(new) - 2 :]]
         self.send("events", [*records, *draw.sample(BROKEN, draw.choice([0, 1]))])
+
+    @property
+    def events(self) -> list[Event]:
+        """Those that the living generation has taken."""
+        return [*{e.number: e for e in self.sent if e.number in self.living.taken}.values()]
+
+    def ran(self) -> None:
+        """What there is goes through."""
+        self.done("run", "--once")
+        self.living.judge(self.sent, self.definition)
 
     def customer(self, buyer: str, at: datetime) -> tuple[str | None, str | None]:
         held = [found for found in self.customers.get(buyer, []) if found[0] <= at]
@@ -302,10 +348,10 @@ class Life:
     def another_definition(self) -> None:
         draw, was = self.random, self.definition
         windows = {*draw.sample([*WINDOWS], draw.choice([1, 2])), "1h"}
-        features = draw.sample([*FEATURES], draw.choice([1, 2, 3]))
+        features = draw.sample(NAMED, draw.choice([1, 2, 3]))
         if draw.random() < 0.6:
             features = [*dict.fromkeys([*was.features, *features])]
-        more = draw.sample([*FEATURES], 1) if draw.random() < 0.5 else []
+        more = draw.sample(NAMED, 1) if draw.random() < 0.5 else []
         if draw.random() < 0.3:
             windows.add("lifetime")
             features = [name for name in features if name in ADDING_UP] or ["count"]
@@ -326,6 +372,7 @@ class Life:
                 tuple(more),
                 self.other_streams() if self.has_streams else (),
                 was.minutes,
+                draw.choice([was.shops, 0, 2, 3, 4]) if self.has_refusals else 0,
             )
         )
 
@@ -345,6 +392,9 @@ class Life:
             self.cut_off(command, *words)
             answer = self.call(command, *words)
             self.told.append(f"{answer.code} {answer.out[-300:]}")
+            if words == ["--from", "bronze"]:
+                self.living = Generation()
+                self.living.judge(self.sent, self.definition)
         raise AssertionError(f"plan has no end{self.tale}")
 
     def due(self) -> list[str]:
@@ -371,20 +421,34 @@ class Life:
         if self.call("rebuild", "--from", "source").code:  # what lies there is of another one
             shutil.rmtree(self.folder / "lake" / "_rebuild")
             self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # a new process' own
+            self.beside = Generation()
             self.cut_off("rebuild", "--from", "source")
             self.done("rebuild", "--from", "source")
         if self.random.random() < 0.5:
             self.sent_events()
             self.declare(was)
-            self.done("run", "--once")
+            self.ran()
             self.declare(other)
             self.done("rebuild", "--from", "source")
+        self.beside.judge(self.sent, other)
         self.done("diff")
         for definition in (other, was, other)[: self.random.choice([1, 1, 2, 3])]:
             self.declare(definition)
             self.cut_off("swap")
             self.done("swap")
-            self.done("run", "--once")
+            self.living, self.beside = self.beside, self.living
+            self.ran()
+
+    def replayed(self) -> None:
+        """What was refused is sent again as it is: what is taken now is landed, once."""
+        file = self.folder / "refused.jsonl"
+        answer = self.called("quarantine", "list", self.folder / "life.yaml", "--out", file)
+        assert answer.code == 0, f"{answer}{self.tale}"
+        if not file.exists():
+            return
+        answer = self.called("quarantine", "replay", self.folder / "life.yaml", file)
+        assert answer.code in (0, 1), f"{answer}{self.tale}"
+        self.living.judged = 0  # the next run takes them
 
     def recomputed(self) -> None:
         """The days that are over are made again: what each view's features were at their ends."""
@@ -490,12 +554,14 @@ def test_any_life(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, steps: int
 ) -> None:
     life = Life(spark, tmp_path, random.Random(seed), monkeypatch)
-    life.has_streams = seed > WITH_STREAMS
+    life.has_refusals = seed > WITH_REFUSALS
+    life.has_streams = seed > WITH_STREAMS and not life.has_refusals
     life.declare(Definition(streams=tuple(STREAMS) if life.has_streams else ()))
     life.sent_changes()
     life.sent_events()
-    life.done("run", "--once")
-    kinds = ("events", "events", "changes", "definition", "definition", "swap", "maintain", "days")
+    life.ran()
+    kinds = ["events", "events", "changes", "definition", "definition", "swap", "maintain", "days"]
+    kinds += ["replay"] if life.has_refusals else []
     for _ in range(steps):
         step = life.random.choice(kinds)
         life.told.append(f"-- {step}, {iso(life.now)}")
@@ -511,11 +577,13 @@ def test_any_life(
             life.swapped()
         elif step == "days":
             life.recomputed()
+        elif step == "replay":
+            life.replayed()
         else:
             life.cut_off("maintain")
             life.done("maintain")
         life.cut_off("run", "--once")
-        life.done("run", "--once")
+        life.ran()
         life.check()
         if life.random.random() < 0.3:
             view = life.random.choice(life.definition.views)

@@ -129,3 +129,19 @@ def test_a_key_called_as_an_answer_has_a_column(spark: SparkSession, tmp_path: P
     words = (*store, "--pipeline", tmp_path / "sales.yaml", "--root", tmp_path / "lake")
     refused = call("audit", "sales", *words, "--json")
     assert refused.code == 2 and "has a key called kind" in refused.error["message"]
+
+
+@pytest.mark.stream
+def test_with_the_stateful_engine(spark: SparkSession, tmp_path: Path) -> None:
+    early, later = SALES[:40], SALES[40:]
+    write_file(tmp_path / "events", "1.jsonl", map(record, early), age=90)
+    declared(tmp_path, ["card", "ware"], engine="stateful")
+    done(tmp_path, "run", "--once")
+    declared(tmp_path, ["ware"], engine="stateful")
+    assert tidemill(tmp_path, "run", "--once").code == 2
+    done(tmp_path, "rebuild", "--from", "bronze")
+    assert done(tmp_path, "reconcile")["different"] == 0
+    write_file(tmp_path / "events", "2.jsonl", map(record, later), age=60)
+    done(tmp_path, "run", "--once")
+    assert table(spark, tmp_path, "sales_features", ["ware"]) == counted(["ware"])
+    assert done(tmp_path, "reconcile")["different"] == 0
