@@ -236,6 +236,6 @@ def test_what_cannot_be_beside(spark: SparkSession, folder: Path) -> None:
     refused = tidemill(folder, "rebuild", "--from", "source")
     assert refused.code == 2
     assert refused.error["where"] == str(folder / "lake" / "_rebuild" / "sales")
-    assert "of another definition: view sales: is declared" in refused.error["message"]
+    assert "cannot be gone on with: view sales: is declared" in refused.error["message"]
     assert "remove this one" in refused.error["expected"]
     assert gold(folder) == expected(EARLY, OLD)

@@ -79,7 +79,7 @@ def _going_on(
     except LakeError as error:
         whose = f"{error.where}: " if error.where and error.where != str(there.place) else ""
         raise LakeError(
-            f"what lies there is of another definition: {whose}{error.message}",
+            f"what lies there cannot be gone on with: {whose}{error.message}",
             where=str(there.place),
             expected="an empty folder: remove this one, unless a swap is to take back what is in "
             f"it, and run `tidemill rebuild {definition.command_name} --from source` again",
