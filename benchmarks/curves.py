@@ -87,7 +87,7 @@ def keys() -> Curve:
         points=tuple(Point(f"{n:,}", replace(size, keys=n)) for n in numbers),
         base="20,000",
         top="2,000,000",
-        most=3,
+        most=2,
     )
 
 
