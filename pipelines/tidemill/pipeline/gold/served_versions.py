@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,10 +24,8 @@ from tidemill.features.checks import key_of_answers
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.ledger import RECENT, Commit
-from tidemill.lake.commits.metadata import Metadata
 from tidemill.lake.parameters import ask, literal
 from tidemill.lake.relations import Relation
-from tidemill.lake.schema.verification import has_other_keys
 from tidemill.lake.statements import statement
 
 log = logging.getLogger(__name__)
@@ -61,7 +60,8 @@ def answers_since(lake: Lake, view: FeatureView, after: int) -> Answers | None:
     if not answered:
         return None
     newest = answered[-1]
-    if commits[0].version <= after + 1 and (feed := _feed(lake, view, after, newest.version)):
+    reaches = commits[0].version <= after + 1 and not (after == NOTHING and _is_another(commits))
+    if reaches and (feed := _feed(lake, view, after, newest.version)):
         mapped = list(_mapped(commits, begins=after == NOTHING))
         return Answers(_rows(lake, view, feed, mapped), newest.version, after == NOTHING)
     lost = f"gold's changes after version {after} are gone, or of other keys"
@@ -100,6 +100,16 @@ def _commits_after(lake: Lake, view: FeatureView, after: int) -> list[Commit]:
     return [commit for commit in reversed(recent) if commit.version > after]
 
 
+def _is_another(commits: Sequence[Commit]) -> bool:
+    """Return whether gold was written with other columns after a rebuild from bronze: it may have
+    had other keys before, of which a feed from there tells too."""
+    told = [(commit.operation, commit.ledger["generation"]) for commit in commits if commit.ledger]
+    return any(
+        operation == "WRITE" and generation != before
+        for (_, before), (operation, generation) in pairwise(told)
+    )
+
+
 def _mapped(commits: Sequence[Commit], begins: bool) -> Iterator[tuple[int, Commit, bool]]:
     """Yield each commit's version with the answer that its changes count from; the first answer
     begins the history where `begins`."""
@@ -116,8 +126,6 @@ def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | No
     """Return gold's changes after a version up to another, None where they cannot be read."""
     name = _gold(lake, view)
     try:
-        if after == NOTHING and _began_otherwise(lake, view):
-            return None
         feed = Relation(name, changes=(after + 1, end)).frame(lake.spark)
         # A file that VACUUM has deleted is missed only by who reads a column of it.
         feed.agg(F.bit_xor(F.xxhash64("updated_at", "_commit_version"))).collect()
@@ -128,13 +136,6 @@ def _feed(lake: Lake, view: FeatureView, after: int, end: int) -> DataFrame | No
         log.info("%s: the changes after version %d cannot be read: %s", name, after, reason)
         return None
     return feed
-
-
-def _began_otherwise(lake: Lake, view: FeatureView) -> bool:
-    """Return whether gold's first version had other keys."""
-    gold = lake.tables.of(view).gold
-    first = Relation(gold.name, 0).frame(lake.spark).schema
-    return has_other_keys(Metadata(lambda: first, dict), gold)
 
 
 def _rows(
