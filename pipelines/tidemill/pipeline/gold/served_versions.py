@@ -105,7 +105,7 @@ def _is_another(commits: Sequence[Commit]) -> bool:
     had other keys before, of which a feed from there tells too."""
     told = [(commit.operation, commit.ledger["generation"]) for commit in commits if commit.ledger]
     return any(
-        operation == "WRITE" and generation != before
+        operation != "MERGE" and generation != before
         for (_, before), (operation, generation) in pairwise(told)
     )
 
