@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import sales
-from command_line import Answer, call
+from command_line import call
 from lakes import NOW, at
 from runs import write_file
 from sales import Sale, Sales, record
+from sales_project import tidemill
 from tidemill.config import dataflow
 from tidemill.config.settings import Clock, Place
 from tidemill.features import (
@@ -73,11 +74,6 @@ def declared(folder: Path, *features: Feature, **more: object) -> Path:
     path = folder / "sales.yaml"
     path.write_text(yaml.safe_dump(words, sort_keys=False))
     return path
-
-
-def tidemill(folder: Path, command: str, *words: object) -> Answer:
-    path = folder / "sales.yaml"
-    return call(command, path, *words, "--root", folder / "lake", "--json")
 
 
 def check(spark: SparkSession, folder: Path, known: list[Sale], *features: Feature) -> None:

@@ -11,10 +11,11 @@ import yaml
 from pyspark.sql import SparkSession
 
 import sales
-from command_line import Answer, call
+from command_line import call
 from lakes import at
 from runs import write_file
 from sales import Sale, Sales, record
+from sales_project import tidemill
 from tidemill.features import Feature, count, max_, min_, sum_
 
 DAY = timedelta(days=1)
@@ -36,10 +37,6 @@ def declared(folder: Path, *features: Feature) -> None:
         "views": [view.words() for view in views],
     }
     (folder / "sales.yaml").write_text(yaml.safe_dump(words, sort_keys=False))
-
-
-def tidemill(folder: Path, command: str, *words: object) -> Answer:
-    return call(command, folder / "sales.yaml", *words, "--root", folder / "lake", "--json")
 
 
 def check(spark: SparkSession, folder: Path, known: list[Sale], *features: Feature) -> Sales:

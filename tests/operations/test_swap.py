@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import sales
-from command_line import Answer, call, ending_at
+from command_line import ending_at
 from lakes import at
 from runs import write_file
 from sales import Sale, record
+from sales_project import declare, done, tidemill
 from tidemill.features import Feature, count, max_, min_, sum_
 from tidemill.lake.commits.failpoints import SWAP_POINTS
 
@@ -29,23 +29,8 @@ LAST = sales.draw(random.Random(3), at("09:40"), 30, 10)
 
 
 def declared(folder: Path, *features: Feature, **more: Any) -> None:
-    words = {
-        "pipeline": "sales",
-        "source": {"kind": "files", "input": str(folder / "events")},
-        "views": [view.words() for view in sales.declare(features).views],
-        **more,
-    }
-    (folder / "sales.yaml").write_text(yaml.safe_dump(words, sort_keys=False))
-
-
-def tidemill(folder: Path, command: str, *words: object) -> Answer:
-    return call(command, folder / "sales.yaml", *words, "--root", folder / "lake", "--json")
-
-
-def done(folder: Path, command: str, *words: object) -> Any:
-    answer = tidemill(folder, command, *words)
-    assert answer.code == 0, answer
-    return answer.json
+    views = [view.words() for view in sales.declare(features).views]
+    declare(folder, **{"views": views, **more})
 
 
 def expected(known: list[Sale], features: tuple[Feature, ...]) -> dict[str, dict[str, Any]]:

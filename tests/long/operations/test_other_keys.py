@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
 import sales
-from command_line import Answer, call, ending_at
+from command_line import call, ending_at
 from lakes import at
 from runs import write_file
 from sales import record
+from sales_project import declare, done, tidemill
 from tidemill.features import count
 
 SALES = sales.draw(random.Random(1), at("20:00") - timedelta(days=1), 13 * 60, 60)
@@ -38,23 +38,7 @@ KEYS = (("card",), ("card", "ware"), ("ware",), ("points",), ("ware", "card"))
 def declared(folder: Path, keys: Sequence[str], **more: Any) -> None:
     view = sales.declare([count().over("1d")]).views[0].words()
     select = {"ware": {"string": "kind"}}
-    words = {
-        "pipeline": "sales",
-        "source": {"kind": "files", "input": str(folder / "events")},
-        **more,
-        "views": [{**view, "keys": [*keys], "select": select}],
-    }
-    (folder / "sales.yaml").write_text(yaml.safe_dump(words, sort_keys=False))
-
-
-def tidemill(folder: Path, command: str, *words: object) -> Answer:
-    return call(command, folder / "sales.yaml", *words, "--root", folder / "lake", "--json")
-
-
-def done(folder: Path, command: str, *words: object) -> Any:
-    answer = tidemill(folder, command, *words)
-    assert answer.code == 0, answer
-    return answer.json
+    declare(folder, [{**view, "keys": [*keys], "select": select}], **more)
 
 
 def counted(keys: Sequence[str], end: datetime = AS_OF) -> Counter[tuple[Any, ...]]:
@@ -75,9 +59,7 @@ def table(
 
 
 @pytest.mark.stream
-def test_each_follows_in_a_rebuild_from_bronze(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_follows_in_a_rebuild_from_bronze(spark: SparkSession, tmp_path: Path) -> None:
     write_file(tmp_path / "events", "1.jsonl", map(record, SALES), age=90)
     declared(tmp_path, KEYS[0], **FOLLOWERS)
     done(tmp_path, "run", "--once")

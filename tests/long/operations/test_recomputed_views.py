@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
 import sales
-from command_line import Answer, call
+from command_line import call
 from lakes import at
 from runs import write_file
 from sales import Sale, record
+from sales_project import declare, tidemill
 from tidemill.config.settings import Place
 from tidemill.features import Feature, count, max_, sum_
 from tidemill.lake import lock
@@ -37,16 +37,7 @@ LATE = sales.draw(random.Random(3), at("00:10") - 2 * DAY, 600, 5)
 
 
 def declared(folder: Path, *features: Feature) -> None:
-    words = {
-        "pipeline": "sales",
-        "source": {"kind": "files", "input": str(folder / "events")},
-        "views": [view.words() for view in sales.declare(features).views],
-    }
-    (folder / "sales.yaml").write_text(yaml.safe_dump(words, sort_keys=False))
-
-
-def tidemill(folder: Path, command: str, *words: object) -> Answer:
-    return call(command, folder / "sales.yaml", *words, "--root", folder / "lake", "--json")
+    declare(folder, [view.words() for view in sales.declare(features).views])
 
 
 def fed(folder: Path, name: str, events: list[Sale]) -> None:

@@ -81,12 +81,9 @@ def difference(lake: Lake, table: Table) -> str:
 def has_other_keys(said: Metadata, table: Table) -> bool:
     """Return whether a table, by what is said of it, has rows about others than declared: with
     more, fewer or other entity keys, or keys of other types."""
-    wanted = {c.name: c.type.lower().replace(" ", "") for c in table.columns if _is_key(c.comment)}
-    held = {n: type_ for n, type_ in said.types.items() if _is_key(said.comments.get(n, ""))}
+    keys = [column for column in table.columns if column.comment == ENTITY_KEY]
+    wanted = {column.name: column.type.lower().replace(" ", "") for column in keys}
+    held = {n: type_ for n, type_ in said.types.items() if said.comments.get(n) == ENTITY_KEY}
     # a table of which nobody kept the comments
     held = held or {name: said.types.get(name, "") for name in wanted}
     return held != wanted
-
-
-def _is_key(comment: str) -> bool:
-    return comment == ENTITY_KEY

@@ -29,7 +29,6 @@ from tidemill.lake.schema.verification import has_other_keys
 from tidemill.lake.session.session import WITHOUT_BROADCASTS, interpreted
 from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.lake.statements import statement
-from tidemill.lake.tables import ENTITY_KEY
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import (
     Changes,
@@ -117,8 +116,8 @@ def _every_row(context: RefreshContext, plan: RefreshPlan) -> DataFrame:
     rows stay, empty where no event counts, unless they are those of other keys."""
     lake, gold = context.lake, context.lake.tables.of(context.view).gold
     if has_other_keys(lake.metadata(gold.name), gold):
-        keys = ", ".join(f"`{c.name}` {c.type}" for c in gold.columns if c.comment == ENTITY_KEY)
-        standing = lake.spark.createDataFrame([], keys)
+        keys = (f"`{key}` {context.view.types[key]}" for key in context.view.keys)
+        standing = lake.spark.createDataFrame([], ", ".join(keys))
     else:
         standing = lake.spark.table(gold.name).select(*context.view.keys)
     frames = {f"{context.view.name}_standing": standing}
