@@ -294,3 +294,18 @@ def test_what_fails_says_which_table_and_leaves_it(
     assert DeltaTable(str(gold_of(lake))).version() == before
     lake.feed([view_at("10:01")], lake.batch)
     assert by_driver(gold_of(lake)) and lake.different() == 0
+
+
+def test_many_values_are_sparks_and_a_sketch_counts_as_a_thousand(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "MOST_VALUES", 1_500)
+    features = [sales.count().over("1h"), sales.approx_distinct("merchant").over("1h")]
+    lake = Sales.new(spark, tmp_path / "lake", sales.declare(features))
+    draws, gold = random.Random(1), tmp_path / "lake" / "sales_features"
+    rows = [sales.draw(draws, START, 1, 12) for _ in range(2)]
+    lake.feed([sale for sale in rows[0] if sale.card == "c0"])
+    assert by_driver(gold)
+    lake.feed(rows[1])
+    assert not by_driver(gold), "three keys"
+    assert sorted(lake.gold()) == ["c0", "c1", "c2"]

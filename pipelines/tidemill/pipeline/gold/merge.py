@@ -32,6 +32,7 @@ from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan,
 # What the driver merges: values of changed keys that come to it, and bytes of a gold that it reads
 # and writes again.
 MOST_VALUES, MOST_BYTES = 2_000_000, 512 << 20
+LARGE_VALUE = 1_000  # plain values
 
 
 def merge_changes(
@@ -68,7 +69,7 @@ def merge(
     transaction = (lake.app_id(gold), int(fields["refresh"]))
     folder = lake.place.folder and lake.place.folder / gold.name
     with turns.turn_if_free(folder) as ours:
-        if folder and ours and _is_of_driver(lake, folder, gold, fields["changed"]):
+        if folder and ours and _is_of_driver(lake, folder, gold, changed, fields["changed"]):
             rows = changed.toArrow()
             done = folder_merge.merge(
                 folder, rows, view.keys, gold.column_names, counts.keys(), fields, transaction
@@ -86,13 +87,25 @@ def merge(
     return fields["changed"] if merged else None
 
 
-def _is_of_driver(lake: Lake, folder: Path, gold: Table, changed: int) -> bool:
-    """Return whether the driver merges, of gold in a folder: some rows and few values of them. A
-    commit without rows is Spark's, as `deltalake` makes none."""
-    if not 0 < changed * len(gold.columns) <= MOST_VALUES or is_connect(lake.spark):
+def _is_of_driver(lake: Lake, folder: Path, gold: Table, rows: DataFrame, changed: int) -> bool:
+    """Return whether the driver merges, of gold in a folder: some rows and few values of them, each
+    of the column's own type, as Spark alone casts them as its SQL does. A commit without rows is
+    Spark's, as `deltalake` makes none."""
+    if not changed or is_connect(lake.spark):
         return False
-    types = {column.name: column.type for column in gold.columns}
+    types = lake.metadata(gold.name).types
+    if changed * sum(map(_weight, types.values())) > MOST_VALUES:
+        return False
+    given = {name: kind.lower() for name, kind in rows.dtypes}
+    if any(given.get(name) != kind for name, kind in types.items()):
+        return False
     return folder_merge.suits(folder, types, MOST_BYTES)
+
+
+def _weight(kind: str) -> int:
+    """Return for how many plain values a value of this type counts: a sketch or a list has some
+    thousands of bytes."""
+    return LARGE_VALUE if kind.startswith(("binary", "array", "map", "struct")) else 1
 
 
 def _replace(
