@@ -296,11 +296,11 @@ def test_what_fails_says_which_table_and_leaves_it(
     assert by_driver(gold_of(lake)) and lake.different() == 0
 
 
-def test_many_values_are_sparks_and_a_sketch_counts_as_a_thousand(
+def test_many_values_are_sparks_and_a_filter_counts_as_a_thousand(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merging, "MOST_VALUES", 1_500)
-    features = [sales.count().over("1h"), sales.approx_distinct("merchant").over("1h")]
+    features = [sales.count().over("1h"), sales.bloom("merchant", capacity=50).over("1h")]
     lake = Sales.new(spark, tmp_path / "lake", sales.declare(features))
     draws, gold = random.Random(1), tmp_path / "lake" / "sales_features"
     rows = [sales.draw(draws, START, 1, 12) for _ in range(2)]
