@@ -16,7 +16,6 @@ from tidemill.errors import LockedError
 from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import turns
 from tidemill.lake.commits.races import lost_race
 from tidemill.operations.maintenance import expiry, log_retention
 from tidemill.operations.maintenance.checkpoint_files import tidy
@@ -63,7 +62,7 @@ def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) 
     done: list[Done] = []
     for step in steps:
         started = time.monotonic()
-        result = _run(lake, step)
+        result = _run(step)
         seconds = round(time.monotonic() - started, 3)
         done.append(Done(step.table, step.action, step.reason, result, seconds))
         log.info("%s %s: %s", step.action, step.table, result)
@@ -73,11 +72,9 @@ def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) 
     return done
 
 
-def _run(lake: Lake, step: Step) -> str:
-    root = lake.place.folder
+def _run(step: Step) -> str:
     try:
-        with turns.turn(root and root / step.table):
-            return step.run()
+        return step.run()
     except LockedError as error:
         log.info("%s %s: %s", step.action, step.table, error)
     except PySparkException as error:
