@@ -101,18 +101,13 @@ for row in rows:
 
 commits = {str(one.version): one.metrics for one in lake.history("engagement")}
 written = [
-    (
-        row.version,
-        row.keys_changed,
-        int(commits[row.version]["numTargetRowsCopied"]),
-        int(commits[row.version]["numTargetBytesAdded"]) // 1024,
-    )
+    (row.version, row.keys_changed, int(commits[row.version]["numTargetRowsCopied"]))
     for row in rows
 ]
 tidemill.show(
     tidemill.chart(
         ["version", "changed", "copied"],
-        [(version, changed, copied) for version, changed, copied, _ in written],
+        written,
         title="Rows that each MERGE wrote",
         labels={
             "version": "version of gold",
@@ -132,9 +127,9 @@ tidemill.show(
 
 files = lake.duckdb("engagement_features")
 standing = files.execute("SELECT count(*) FROM engagement_features").fetchone()[0]
-assert all(changed + copied <= standing for _, changed, copied, _ in written)
-for version, changed, copied, kilobytes in written:
-    print(f"version {version}: {changed} rows changed, {copied} copied, {kilobytes} kB written")
+assert all(changed + copied <= standing for _, changed, copied in written)
+for version, changed, copied in written:
+    print(f"version {version}: {changed} rows changed, {copied} copied")
 
 # COMMAND ----------
 

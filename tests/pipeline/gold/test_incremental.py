@@ -64,9 +64,9 @@ def test_a_warm_tick_is_counted(lakes: Lakes) -> None:
     assert counts.jobs <= MOST_JOBS
     assert counts.statements <= MOST_STATEMENTS
     assert counts.compiled <= MOST_CLASSES
-    assert counts.scans["engagement_features"] <= MOST_SCANS
+    assert not counts.scans, "what the diff reads is kept; the driver's MERGE is no scan of Spark's"
     merged = ledger.commits(lake.spark, "engagement_features", 1)[0]
-    assert merged.metric("numTargetFilesAdded") == 2, "one task for each core"
+    assert merged.metric("numTargetRowsUpdated") == 20
     assert lake.different() == 0
 
 
@@ -81,10 +81,9 @@ def newest_versions(lake: TestLake) -> list[int]:
 
 # The tests' own session interprets everything.
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-MOST_JOBS = 10
-MOST_STATEMENTS = 10
+MOST_JOBS = 8
+MOST_STATEMENTS = 8
 MOST_CLASSES = 3
-MOST_SCANS = 3  # the diff, and Delta's MERGE twice
 
 
 # -- when it cannot be trusted -------------------------------------------------------------------

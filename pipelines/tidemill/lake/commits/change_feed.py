@@ -54,10 +54,16 @@ def feed(table: DeltaTable, first: int, last: int | None = None, **of_rows: Any)
     try:
         return pyarrow.table(table.load_cdf(starting_version=first, ending_version=last, **of_rows))
     except BaseException as error:
-        if type(error).__name__ != "PanicException":
+        if not is_panic(error):
             raise
         raise LakeError(
             "deltalake cannot read the change data feed of a folder of this name",
             where=table.table_uri,
             expected="a name of letters, digits, - and _; or `--engine spark`",
         ) from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Return whether an error is a panic of `deltalake`'s, which is no Exception and has no
+    name that could be imported."""
+    return type(error).__name__ == "PanicException"

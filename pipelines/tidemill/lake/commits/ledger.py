@@ -101,7 +101,7 @@ def commits(spark: SparkSession, table: str, limit: int | None = RECENT) -> list
             row["operation"],
             row["timestamp"],
             _ledger(row["userMetadata"]),
-            row["operationMetrics"] or {},
+            _metrics(row["operationMetrics"]),
             row["operationParameters"] or {},
         )
         for row in times.collect(history)
@@ -122,11 +122,22 @@ def of_log(log: Path, limit: int | None = RECENT) -> list[Commit]:
                 str(fields.get("operation", "")),
                 datetime.fromtimestamp(fields["timestamp"] / 1000, timezone.utc),
                 _ledger(fields.get("userMetadata")),
-                fields.get("operationMetrics") or {},
+                _metrics(fields.get("operationMetrics")),
                 {name: _as_text(value) for name, value in parameters.items()},
             )
         )
     return history
+
+
+def _metrics(said: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return a commit's counts by the names that Spark's Delta gives them; `deltalake` writes them
+    as num_output_rows."""
+    return {_camel(name): _as_text(value) for name, value in (said or {}).items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
 
 
 def _as_text(value: Any) -> str:

@@ -16,6 +16,7 @@ from tidemill.errors import LockedError
 from tidemill.lake import times
 from tidemill.lake.batches import BatchRow
 from tidemill.lake.catalog import Lake
+from tidemill.lake.commits import turns
 from tidemill.lake.commits.races import lost_race
 from tidemill.operations.maintenance import expiry, log_retention
 from tidemill.operations.maintenance.checkpoint_files import tidy
@@ -62,7 +63,7 @@ def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) 
     done: list[Done] = []
     for step in steps:
         started = time.monotonic()
-        result = _run(step)
+        result = _run(lake, step)
         seconds = round(time.monotonic() - started, 3)
         done.append(Done(step.table, step.action, step.reason, result, seconds))
         log.info("%s %s: %s", step.action, step.table, result)
@@ -72,9 +73,11 @@ def maintain(lake: Lake, steps: Iterable[Step], tell: Tell = lambda done: None) 
     return done
 
 
-def _run(step: Step) -> str:
+def _run(lake: Lake, step: Step) -> str:
+    root = lake.place.folder
     try:
-        return step.run()
+        with turns.turn(root and root / step.table):
+            return step.run()
     except LockedError as error:
         log.info("%s %s: %s", step.action, step.table, error)
     except PySparkException as error:

@@ -1,0 +1,143 @@
+"""A MERGE of few rows into a folder's table by `deltalake`: one commit, as Spark's would be.
+
+    rows ──► the table's files, read and written again ──┐
+         └─► its change data feed ───────────────────────┴─► commit: ledger, transaction ─► checksum
+
+The driver does it alone: no plan, no shuffle and no sort of the rows that stay as they are. Each
+commit is made on the version that was read, or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemill.errors import LakeError
+from tidemill.lake.commits import checksum
+from tidemill.lake.commits.change_feed import is_panic
+from tidemill.lake.commits.writer import Transaction
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# The version whose files, feed and log were compared with Spark's. From 1.5.1 on it writes strings
+# that pyarrow cannot compare, so that filters on gold fail.
+_COMPARED = "1.5.0"
+# `deltalake` reads these in a path as another character.
+_READ_OTHERWISE = re.compile(r"[%\\]")
+# What a table may ask of who writes it; beyond these, Spark does.
+_WRITABLE = {"appendOnly", "invariants", "changeDataFeed"}
+_INTERVAL = "delta.checkpointInterval"
+_DELTAS_OWN = "10"  # the interval where a table has none
+# Small enough for a reader of two cores to share a file of a few million rows.
+_ROW_GROUP = 262_144
+# No value of these was compared with what Spark writes.
+_LEFT_TO_SPARK = re.compile(r"\b(map|variant|interval|timestamp_ntz|char|varchar)\b", re.IGNORECASE)
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")  # `deltalake` takes others for names in lower case
+
+
+def suits(folder: Path, columns: Mapping[str, str], most_bytes: int) -> bool:
+    """Return whether the table in a folder, of columns by name with their types, is merged into
+    here: one of `most_bytes` at most, that asks its writer for nothing more than a change data
+    feed, and is not due for a checkpoint, which Spark writes after a commit of its own. LakeError
+    where `deltalake` cannot open it."""
+    import deltalake
+
+    if deltalake.__version__ != _COMPARED or _READ_OTHERWISE.search(str(folder)):
+        return False
+    if not all(map(_NAME.fullmatch, columns)):
+        return False
+    if any(_LEFT_TO_SPARK.search(kind) for kind in columns.values()):
+        return False
+    with _failing_as_lake_error(folder):
+        table = deltalake.DeltaTable(str(folder))
+        protocol, said = table.protocol(), table.metadata()
+    if {*(protocol.writer_features or [])} - _WRITABLE or protocol.reader_features:
+        return False
+    if protocol.min_writer_version not in {2, 7} or said.partition_columns:
+        return False
+    version = table.version()
+    if (version + 1) % int(said.configuration.get(_INTERVAL, _DELTAS_OWN)) == 0:
+        return False
+    size = checksum.size(folder / "_delta_log", version)
+    return size is not None and size <= most_bytes
+
+
+def merge(
+    folder: Path,
+    rows: pyarrow.Table,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    clauses: Collection[str],
+    ledger: Mapping[str, Any],
+    transaction: Transaction,
+) -> bool:
+    """MERGE rows, each of another key and with `__action`, into the table in a folder, by the
+    clauses (of insert, update, delete) that there are rows for; at least one of them.
+
+    False, and nothing is committed, where the table has seen the transaction's number or another
+    commit came first. LakeError where `deltalake` fails, as on a disk that is full; then nothing is
+    committed either.
+    """
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties
+    from deltalake import Transaction as Seen
+    from deltalake.exceptions import CommitFailedError
+
+    application, number = transaction
+    with _failing_as_lake_error(folder):
+        table = DeltaTable(str(folder))
+        if (seen := table.transaction_version(application)) is not None and seen >= number:
+            return False
+    properties = CommitProperties(
+        custom_metadata={"userMetadata": json.dumps(ledger)},
+        max_commit_retries=0,
+        app_transactions=[Seen(application, number)],
+    )
+    values = {name: f"new.{name}" for name in columns}
+    with _failing_as_lake_error(folder):
+        merger = table.merge(
+            rows,
+            predicate=" AND ".join(f"old.{key} = new.{key}" for key in keys),
+            source_alias="new",
+            target_alias="old",
+            commit_properties=properties,
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=False, cleanup_expired_logs=False
+            ),
+            writer_properties=WriterProperties(compression="SNAPPY", max_row_group_size=_ROW_GROUP),
+        )
+        if "delete" in clauses:
+            merger = merger.when_matched_delete("new.__action = 'delete'")
+        if "update" in clauses:
+            changing = {name: value for name, value in values.items() if name not in keys}
+            merger = merger.when_matched_update(changing, "new.__action = 'update'")
+        if "insert" in clauses:
+            merger = merger.when_not_matched_insert(values)
+        try:
+            merger.execute()
+        except CommitFailedError:
+            return False
+    with suppress(OSError):  # it is merged; without a checksum the next MERGE is Spark's
+        checksum.follow(folder / "_delta_log", table.version())
+    return True
+
+
+@contextmanager
+def _failing_as_lake_error(folder: Path) -> Iterator[None]:
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, DeltaError | OSError) and not is_panic(error):
+            raise
+        said = str(error).splitlines() or [type(error).__name__]
+        raise LakeError(
+            f"deltalake could not merge: {said[0]}",
+            where=folder.name,
+            expected="what the message asks for; nothing was committed",
+        ) from error
