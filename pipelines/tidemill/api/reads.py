@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,10 +129,12 @@ def expected_state(access: Access, rate: float | None) -> list[Facts]:
 
 def report(access: Access, output: Path, days: int) -> Facts:
     """Write one page on the pipeline's last days; return its numbers, and `output`."""
-    from tidemill.monitoring.report import measurements, page
+    from tidemill.monitoring.report import html, measurements, page
 
     page.check(output)
-    numbers = measurements.report(access.reader(), access.opening.clock, days)
+    with ThreadPoolExecutor(1) as beside:  # what draws is imported while the numbers are read
+        beside.submit(html.warm)
+        numbers = measurements.report(access.reader(), access.opening.clock, days)
     return {**numbers, "output": str(page.write(numbers, output))}
 
 
