@@ -24,8 +24,8 @@ from tidemill.lake.commits.writer import Transaction
 if TYPE_CHECKING:
     import pyarrow
 
-# The version whose files, feed and log were compared with Spark's. From 1.5.1 on it writes strings
-# that pyarrow cannot compare, so that filters on gold fail.
+# The version whose files, feed and log were compared with Spark's. 1.6.6 writes strings that
+# pyarrow cannot compare, so that filters on gold fail.
 _COMPARED = "1.5.0"
 # `deltalake` reads these in a path as another character.
 _READ_OTHERWISE = re.compile(r"[%\\]")
