@@ -141,10 +141,10 @@ def copy(spark: SparkSession, root: Path, words: Mapping[str, Any], limit: int) 
 
 
 def bare_rows(spark: SparkSession, words: Mapping[str, Any], limit: int) -> DataFrame:
-    """Read a source as Spark does."""
+    """Read a source as Spark does: payload, place and time of each record."""
     if words["kind"] == "files":
         rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1000)
-        columns = ["value", "_metadata.file_path AS topic"]
+        columns = ["value", "_metadata.file_path", "_metadata.file_modification_time"]
         return rows.load(words["input"]).selectExpr(*columns)
     rows = spark.readStream.format("kafka").options(
         subscribe=TOPIC, startingOffsets="earliest", maxOffsetsPerTrigger=limit

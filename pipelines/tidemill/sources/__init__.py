@@ -35,5 +35,6 @@ class Source(Protocol):
         ...
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the stream: record_id, raw_payload, topic, partition, offset, source_ts."""
+        """Return the stream: record_id, raw_payload, topic, partition, offset, source_ts. A source
+        without partitions or offsets may leave these two out: bronze then reads null."""
         ...

@@ -116,7 +116,8 @@ class Files:
     def stream(self, spark: SparkSession) -> DataFrame:
         """Return the files' records as a stream, oldest file first.
 
-        topic is the file's path, source_ts its modification time, record_id a uuid. The columns
+        topic is the file's path, source_ts its modification time, record_id a uuid; partition and
+        offset are left out. The columns
         of Parquet files are those found now; a column that only later files have is not read.
         """
         files = self._files()
@@ -168,8 +169,6 @@ class Files:
             F.expr("uuid()").alias("record_id"),
             payload.alias("raw_payload"),
             _topic().alias("topic"),
-            F.lit(None).cast("int").alias("partition"),
-            F.lit(None).cast("bigint").alias("offset"),
             F.col("_metadata.file_modification_time").alias("source_ts"),
         )
 
