@@ -20,7 +20,7 @@ from lakes import at
 from redis_server import RedisServer, running
 from tidemill.config.settings import micros_of
 from tidemill.errors import StoreError, UsageError
-from tidemill.online import packing
+from tidemill.online import packing, redis_store
 from tidemill.online.open_store import open_store
 from tidemill.online.published_view import PublishedView
 from tidemill.online.store import Entry, Row
@@ -253,6 +253,23 @@ def test_a_redis_that_is_away_restarted_full_or_may_evict(tmp_path: Path) -> Non
             store.read(VIEW, [("ann", 1)])
         assert time.monotonic() - began < 10
         assert server.url in str(away.value)
+
+
+@pytest.mark.redis
+def test_views_are_found_without_a_look_at_every_key(redis: RedisServer) -> None:
+    """A server asks each second what there is to ask; of a million keys a look takes a second."""
+    store, client = open_store(redis.url, writes=True), redis.client()
+    client.flushall()
+    for view in (VIEW, replace(VIEW, view="view")):  # whose rows are named as states begin
+        store.write(view, [entry(("ann", 1), 1, [1, None])])
+        assert store.advance(view, None)
+    client.config_resetstat()
+    assert [state.view for state in store.views()] == ["plays", "view"]
+    assert "cmdstat_scan" not in client.info("commandstats")
+    client.delete(redis_store.VIEWS)  # as a store of before has it
+    assert [state.view for state in store.views()] == ["plays", "view"]
+    assert store.advance(replace(VIEW, gold_version=5), VIEW)
+    assert client.smembers(redis_store.VIEWS) == {b"plays", b"view"}
 
 
 @pytest.mark.redis

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
 from tidemill.online import packing
@@ -45,7 +46,7 @@ class PublishedView:
     renewed_at: datetime = _START
     ttl_seconds: int = 0
 
-    @property
+    @cached_property
     def layout(self) -> str:
         """A hash of what a row's values are: of two layouts no row can be read by the other."""
         said = json.dumps([list(self.keys.items()), list(self.features.items())])

@@ -2,7 +2,8 @@
 
 The braces are a cluster's hash tag: rows of one key in all views lie on one node. A script compares
 heads in the server, so two publishers and a repeated batch cannot put an older row in a newer one's
-place. States are strings `tidemill:view:VIEW`, advanced by a script that compares them whole.
+place. States are strings `tidemill:view:VIEW`, advanced by a script that compares them whole; the
+set `tidemill:views` names them, as only a look at every key of the server would find them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ except ImportError as error:  # pragma: no cover
 
 _Item = TypeVar("_Item")
 STATES = "tidemill:view:"
+VIEWS = "tidemill:views"
 PIPELINED = 1_000  # rows of one round trip
 OF_A_CALL = 100  # rows that one call of a script writes, or looks at
 RETRIES = 3
@@ -96,8 +98,8 @@ class RedisStore:
     def views(self) -> list[PublishedView]:
         """Return what the store says of all its views."""
         with self._named():
-            names = sorted(self._client.scan_iter(f"{STATES}*", count=SCANNED))
-            contents = [self._client.get(name) for name in names]
+            named = {name.decode() for name in self._client.smembers(VIEWS)}
+            contents = [self._client.get(STATES + name) for name in sorted(named or self._found())]
         return [PublishedView.unpacked(content) for content in contents if content]
 
     def read(self, view: PublishedView, keys: Sequence[Key]) -> list[Row | None]:
@@ -157,6 +159,8 @@ class RedisStore:
         """Put the state in the place of `seen`."""
         before = seen.packed() if seen else b""
         with self._named():
+            others = () if self._client.exists(VIEWS) else self._found()
+            self._client.sadd(VIEWS, state.view, *others)
             rows = [([STATES + state.view], [state.packed(), before])]
             return bool(self._scripted(ADVANCE, rows)[0])
 
@@ -182,6 +186,13 @@ class RedisStore:
         """Close the event loop's connections."""
         if client := self._clients.pop("async", None):
             await client.aclose()
+
+    def _found(self) -> set[str]:
+        """Return the names of views in a store whose set of them nobody has begun yet: by a look at
+        all keys."""
+        found = self._client.scan_iter(f"{STATES}*", count=SCANNED)
+        names = {name.decode().removeprefix(STATES) for name in found}
+        return {name for name in names if ":" not in name}  # else a row, of a view named `view`
 
     def _swept(self, names: Sequence[bytes], living: bytes, epoch: int) -> int:
         never = 2**32 - 1  # above each epoch: what is of another layout goes
