@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
 from tidemill.config.settings import time_of_micros
 from tidemill.online import packing
@@ -21,8 +22,7 @@ from tidemill.online.published_view import PublishedView
 Key = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row as it is read: its values in the order of the state's features, the version of gold
     that brought them, and the end of its windows then.
 
@@ -94,4 +94,7 @@ def read_row(packed: bytes | None) -> Row | None:
     as_of, values = packing.unpack_row(packed)
     if values is None:
         return None
-    return Row(values, packing.versions(packed)[1], time_of_micros(as_of))
+    return Row(values, packing.versions(packed)[1], _time(as_of))
+
+
+_time = lru_cache(maxsize=1024)(time_of_micros)  # rows of one publish have the same

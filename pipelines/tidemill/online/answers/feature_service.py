@@ -139,7 +139,7 @@ class FeatureService:
     def learn(self, states: Sequence[PublishedView | None]) -> bool:
         """Return whether one of these views has another layout by now, and take it: rows of the one
         that was read may be removed already, and are then no unknown keys."""
-        moved = [s for s in states if s and s.layout != self.views[s.view].layout]
+        moved = [s for s in states if s and s.layout != self.views[s.view].state.layout]
         self.views |= {s.view: replace(self.views[s.view], state=s, mergers={}) for s in moved}
         return bool(moved)
 

@@ -44,11 +44,6 @@ class ServedView:
         return frozenset(name for name, type_ in types if _is_filter(type_))
 
     @cached_property
-    def layout(self) -> str:
-        """The layout of the view's rows, hashed once."""
-        return self.state.layout
-
-    @cached_property
     def as_of(self) -> str:
         """The end of the windows, as answers have it."""
         return exact(self.state.as_of)
