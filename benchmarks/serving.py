@@ -321,7 +321,7 @@ def table(kinds: dict[str, Asking], lines: list[tuple[str, list[list[str]]]], ke
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=2.0, help="of one kind in one round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 10, 50, 100])
