@@ -6,7 +6,9 @@ generates and fetches. Here vl-convert draws, offline; a page holds the drawing.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
+from functools import lru_cache
 from html import escape
 from pathlib import Path
 from string import Template
@@ -17,6 +19,7 @@ import vl_convert
 
 from tidemill.query.content_policy import content_security_policy
 
+KEPT = 200  # drawings, of some ten thousand letters each
 SCALE = 1.5  # of a PNG's pixels
 TEMPLATE = Path(__file__).parent / "chart.html"
 _VERSION = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -32,7 +35,13 @@ class Figure(altair.Chart):
 
 
 def svg(spec: dict[str, Any]) -> str:
-    """Return the drawing of a Vega-Lite declaration; its texts are escaped."""
+    """Return the drawing of a Vega-Lite declaration; its texts are escaped. The newest are kept:
+    a page that is loaded again has the same."""
+    return _drawn(json.dumps(spec))
+
+
+@lru_cache(maxsize=KEPT)
+def _drawn(spec: str) -> str:
     drawing: str = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
     return drawing
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from tidemill.monitoring.report import html
 from tidemill.monitoring.report.html import Section
 from tidemill.query.json_values import json_of
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,14 @@ def rendered(
     Links are paths of the page's pipeline, which stand below `root`; a page of several pipelines
     has none of its own.
     """
-    template = html.environment(Path(__file__).parent).get_template("page.html")
-    return template.render(
+    return template().render(
         page=page, pipeline=pipeline, lake=lake, guard=guard, root=root, several=several
     )
+
+
+def template() -> jinja2.Template:
+    """Return what renders a page; compiled once."""
+    return html.environment(Path(__file__).parent).get_template("page.html")
 
 
 def of_view(view: str) -> str:

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from tidemill.config.settings import iso
 from tidemill.errors import UsageError
-from tidemill.monitoring.pages import pipeline_pages
+from tidemill.monitoring.pages import content, pipeline_pages
 from tidemill.monitoring.pages.content import Page
 from tidemill.monitoring.pages.feature_view import feature_view
 from tidemill.monitoring.pages.glance import glance
@@ -47,6 +47,7 @@ def warm(shown: Sequence[Shown]) -> None:
     would wait."""
     with suppress(Exception):  # whoever asks for a page is told; the others can be shown
         html.warm()
+        content.template()
         overview(shown[0].lake, shown[0].views, iso(shown[0].clock.now()))
 
 

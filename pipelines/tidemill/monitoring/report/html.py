@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,9 +102,11 @@ def rendered(**values: Any) -> str:
     return environment(FOLDER).get_template("report.html").render(values)
 
 
+@cache
 def environment(folder: Path) -> jinja2.Environment:
     """Return what renders the templates of a folder, and those of this one: every value is
-    escaped and its control characters made visible, a name without a value is an error."""
+    escaped and its control characters made visible, a name without a value is an error. It is kept,
+    as to compile a page's templates takes longer than to fill them."""
     import jinja2
     from markupsafe import Markup
 

@@ -41,12 +41,10 @@ def connect(lake: Lake, *names: str) -> duckdb.DuckDBPyConnection:
 
 
 def connected() -> duckdb.DuckDBPyConnection:
-    """Return a DuckDB connection in UTC that fetches nothing from elsewhere."""
+    """Return a connection to a DuckDB of its own, in UTC, that fetches nothing from elsewhere."""
     import duckdb
 
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"})
 
 
 def changes(lake: Lake, name: str, version: int) -> Any:
