@@ -335,7 +335,8 @@ def test_the_keyboard_and_a_phone_are_enough(
 def test_a_browser_shows_it_without_complaint(
     hostile: Small, children: Children, tmp_path: Path
 ) -> None:
-    """From the command: its console stays empty, no script of a value runs, a phone is enough."""
+    """From the command, which ends without a word: the browser's console stays empty, no script of
+    a value runs, a phone is enough."""
     child = children.tidemill("ui", "engagement", "--root", hostile.root, "--port", 0)
     try:
         child.until(lambda: "Ctrl-C" in child.out.read_text())
@@ -347,7 +348,7 @@ def test_a_browser_shows_it_without_complaint(
             assert "<h1>" in dom and "data-evil" not in dom and EVIL not in unescape(path)
     finally:
         child.process.terminate()
-    assert child.ended() == 0
+    assert (child.ended(), child.err.read_text()) == (0, "")
     client = client_of(hostile.root)
     for path in ("/", "/views/engagement", "/quarantine"):
         page = client.get(path).text

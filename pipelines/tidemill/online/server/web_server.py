@@ -35,15 +35,23 @@ def run(
     server = _Server(config)
     with listener:
         on_listening(_url(host, listener.getsockname()[1]))
-        _set_aside()
-        server.run(sockets=[listener])
+        with _set_aside():
+            server.run(sockets=[listener])
 
 
-def _set_aside() -> None:
+@contextmanager
+def _set_aside() -> Iterator[None]:
     """Have the garbage collector leave alone what is there already, modules above all. Else it
-    looks through all of it now and then, for tens of milliseconds, while every request waits."""
+    looks through all of it now and then, for tens of milliseconds, while every request waits.
+
+    At the end it may again: DuckDB complains of each object that outlives its module.
+    """
     gc.collect()
     gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _Server(uvicorn.Server):
