@@ -287,6 +287,30 @@ def test_a_redis_that_is_slow_is_an_error_in_time(redis: RedisServer) -> None:
 
 
 @pytest.mark.redis
+def test_a_connection_that_is_kept_is_let_go_when_it_fails(redis: RedisServer) -> None:
+    """Closed by the server, or given up with an answer to come, which is nobody else's."""
+    client = redis.client()
+    client.flushall()
+    keys = [("ann", 1), ("bob", 2)]
+    open_store(redis.url, writes=True).write(VIEW, [entry(k, 1, [k[1], None]) for k in keys])
+
+    async def reads() -> list[list[Row | None]]:
+        store, found = open_store(redis.url), []
+        found.append(await store.read_async(VIEW, keys[:1]))
+        client.client_kill_filter(_type="normal", skipme=True)
+        found.append(await store.read_async(VIEW, keys[:1]))
+        client.client_pause(500)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(store.read_async(VIEW, keys[:1]), 0.1)
+        found.append(await store.read_async(VIEW, keys[1:]))
+        await store.close_async()
+        return found
+
+    one, two = ([row(1, n, None)] for n in (1, 2))
+    assert asyncio.run(reads()) == [one, one, two]
+
+
+@pytest.mark.redis
 def test_a_user_of_an_acl_by_names_of_variables(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
