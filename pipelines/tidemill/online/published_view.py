@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
@@ -59,18 +59,18 @@ class PublishedView:
 
     def packed(self) -> bytes:
         """Return the state as a store keeps it."""
-        content = {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
+        fields = {
+            **{name: getattr(self, name) for name in self.__dataclass_fields__},
             "keys": list(self.keys.items()),
             "features": list(self.features.items()),
         }
-        return packing.pack(content)
+        return packing.pack(fields)
 
     @classmethod
     def unpacked(cls, content: bytes) -> PublishedView:
         """Return the state that a store keeps; fields of a later Tidemill are passed over."""
-        said = packing.unpack(content)
-        known = {name: value for name, value in said.items() if name in cls.__annotations__}
+        fields = packing.unpack(content)
+        known = {name: value for name, value in fields.items() if name in cls.__annotations__}
         return cls(
             **{
                 **known,

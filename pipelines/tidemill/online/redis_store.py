@@ -131,22 +131,20 @@ class RedisStore:
         """Return what MGET does, by a connection that is kept. The client takes one out of its pool
         each time and asks whether it lives, which takes a third of a read; it is asked where a kept
         one does not answer."""
-        connection = self._kept.pop() if self._kept else await self._connected()
+        pool = self._async_client.connection_pool
+        connection = self._kept.pop() if self._kept else await pool.get_connection()
         try:
             await connection.send_command("MGET", *names)
             found: list[bytes | None] = await connection.read_response()
         except BaseException as error:
             # What it still has to say would be taken for the answer to the next question.
             await connection.disconnect(nowait=True)
-            await self._async_client.connection_pool.release(connection)
+            await pool.release(connection)
             if isinstance(error, NotConnected):
                 return list(await self._async_client.mget(names))
             raise
         self._kept.append(connection)
         return found
-
-    async def _connected(self) -> Any:
-        return await self._async_client.connection_pool.get_connection()
 
     def check_writable(self) -> None:
         """Raise StoreError where Redis may evict rows when its memory is full."""
