@@ -161,16 +161,20 @@ def test_keys_and_what_came_since(spark: SparkSession, folder: Path) -> None:
     spark.sql("UPDATE sales_buckets SET `count` = 7 WHERE bucket_start >= '2026-11-21'")
     since = tidemill(folder, "rebuild", "--since", "2026-11-21T00:00")
     assert since.code == 0, since
-    assert tidemill(folder, "rebuild", "--keys", "card=c1").code == 0
+    of_key = tidemill(folder, "rebuild", "--keys", "card=c1")
     check(spark, folder, EARLY, *features)
+    is_key = "SELECT count(*) FROM sales_buckets WHERE card = 'c1'"
+    assert of_key.json["buckets"] == spark.sql(is_key).collect()[0][0]
     assert spark.sql("SELECT sum(`count`) FROM sales_buckets").collect()[0][0] == len(EARLY)
     assert lake.view.name == "sales"
 
 
 @pytest.mark.stream
 def test_keys_of_one_of_two_views(spark: SparkSession, tmp_path: Path) -> None:
-    of_cards, of_kinds = (sales.declare([COUNT]).views[0].words() for _ in range(2))
-    declared(tmp_path, COUNT, views=[of_cards, of_kinds | {"name": "kinds", "keys": ["kind"]}])
+    of_cards, of_kinds, of_points = (sales.declare([COUNT]).views[0].words() for _ in range(3))
+    of_kinds |= {"name": "kinds", "keys": ["kind"]}
+    of_points |= {"name": "by_points", "keys": ["points", "ok"]}
+    declared(tmp_path, COUNT, views=[of_cards, of_kinds, of_points])
     write_file(tmp_path / "events", "1.jsonl", map(record, EARLY), age=90)
     assert tidemill(tmp_path, "run", "--once").code == 0
     register(spark, Place(tmp_path / "lake"))
@@ -186,10 +190,18 @@ def test_keys_of_one_of_two_views(spark: SparkSession, tmp_path: Path) -> None:
     assert (held("sales"), held("kinds")) == (len(EARLY), less), "a view of other keys is left"
     assert tidemill(tmp_path, "rebuild", "--keys", "kind=buy", "--keys", "card=c0").code == 0
     assert (held("sales"), held("kinds")) == (len(EARLY), len(EARLY))
+    one = next(sale for sale in EARLY if sale.points > 0)
+    same = f"points = {one.points} AND ok = {one.ok}"
+    spark.sql(f"UPDATE by_points_buckets SET `count` = 70 WHERE {same}")
+    written = f"points=0{one.points},ok={str(one.ok).upper()}"
+    assert tidemill(tmp_path, "rebuild", "--keys", written).code == 0
+    assert held("by_points") == len(EARLY), "keys of other types than text"
     refused = tidemill(tmp_path, "rebuild", "--keys", "points=1")
     assert refused.code == 2
-    assert refused.error["message"] == "points are not the keys of view sales, kinds"
-    assert refused.error["expected"] == "card=... or kind=..."
+    assert refused.error["message"] == "points are not the keys of view sales, kinds, by_points"
+    assert refused.error["expected"] == "card=... or kind=... or points=...,ok=..."
+    refused = tidemill(tmp_path, "rebuild", "--keys", "points=1,5,ok=true")
+    assert refused.code == 2 and refused.error["message"] == "'1,5' is no BIGINT"
 
 
 # -- stopped half-way ----------------------------------------------------------------------------

@@ -353,7 +353,7 @@ class Lake:
         *,
         features: Sequence[str] = (),
         views: Sequence[str] = (),
-        keys: Sequence[Mapping[str, str]] = (),
+        keys: Sequence[Mapping[str, object]] = (),
         since: Moment | None = None,
         on_step: Callable[[str], None] = ignore,
         on_batch: OnBatch = ignore,

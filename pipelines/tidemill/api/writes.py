@@ -80,7 +80,7 @@ def rebuild(
     source: str | None,
     features: Sequence[str],
     views: Sequence[str],
-    keys: Sequence[Mapping[str, str]],
+    keys: Sequence[Mapping[str, object]],
     since: Moment | None,
     on_step: Callable[[str], None],
     on_batch: OnBatch,

@@ -12,7 +12,7 @@ import json
 import struct
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import msgpack
@@ -23,6 +23,7 @@ HEAD = 12
 _HEAD = struct.Struct(">IQ")
 _DECIMAL, _TIME, _DATE = 1, 2, 3
 _DAY_ONE = date(1970, 1, 1)
+_ALL_DIGITS = Context(prec=100)
 _KEYS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -74,7 +75,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, date):
         return {"date": value.isoformat()}
     if isinstance(value, Decimal):
-        return {"decimal": format(value.normalize(), "f")}
+        return {"decimal": format(value.normalize(_ALL_DIGITS), "f")}
     return value
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from tidemill.config.settings import EPOCH, iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
 from tidemill.features.columns import Column, Partial
+from tidemill.features.key_text import key_text
 from tidemill.features.suggestions import did_you_mean
 from tidemill.lake.catalog import Lake
 from tidemill.lake.relations import Record, Relation
@@ -28,7 +29,6 @@ from tidemill.query.json_values import text_of
 from tidemill.query.row_writers import last_writer
 
 Key = Mapping[str, str]
-TRUTHS = {"true": "true", "false": "false"}
 EVERY = 2**62  # events: as many as there are
 
 
@@ -115,18 +115,8 @@ def _key_of(view: FeatureView, words: Sequence[str]) -> Key:
             where="KEY",
             expected=" ".join(view.keys),
         )
-    return {k: _value(k, view.types[k], word) for k, word in zip(view.keys, words, strict=True)}
-
-
-def _value(key: str, type_: str, word: str) -> str:
-    try:
-        if type_ == "BIGINT":
-            return str(int(word))
-        if type_ == "BOOLEAN":
-            return TRUTHS[word.lower()]
-        return str(Decimal(word)) if type_ != "STRING" else word
-    except (ValueError, KeyError, InvalidOperation) as error:
-        raise UsageError(f"{word!r} is no {type_}", where=f"key {key}") from error
+    pairs = zip(view.keys, words, strict=True)
+    return {key: key_text(key, view.types[key], word) for key, word in pairs}
 
 
 def _columns_of(view: FeatureView, feature: str | None) -> tuple[Column, ...]:
@@ -258,11 +248,14 @@ def _holds(partial: Partial, value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it; bytes, which nobody reads, by how many there are."""
+    """Return a value as JSON has it; bytes and sketches, which nobody reads, by how many bytes
+    there are."""
     if isinstance(value, date | Decimal):
         return text_of(value)
     if isinstance(value, bytes | bytearray):
         return f"{len(value)} bytes"
     if isinstance(value, Mapping):
+        if isinstance(value.get("sketch"), bytes | bytearray):
+            return plain(value["sketch"])
         return {name: plain(one) for name, one in value.items()}
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -19,6 +19,7 @@ import pytest
 from children import Child, Children
 from command_line import call
 from published import a_store
+from tidemill.online.store_address import FILE_NAME
 
 DOCUMENT = {"view": "cards", "keys": [[1, "a"]], "features": ["count_1d"]}
 MOST = 2.0  # seconds of a start, on a quiet machine
@@ -49,7 +50,8 @@ def test_it_starts_at_once_and_ends_clean(
     children: Children, tmp_path: Path, number: signal.Signals
 ) -> None:
     begun = time.monotonic()
-    child = children.tidemill("serve", "--store", a_store(tmp_path), "--port", "0")
+    Path(a_store(tmp_path)).rename(tmp_path / FILE_NAME)
+    child = children.tidemill("serve", "--root", tmp_path, "--port", "0")
     where = url(child)
     assert time.monotonic() - begun < MOST * NOISE
     assert ask(where) == 3
@@ -105,6 +107,8 @@ def test_what_it_does_not_start_with(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (("--store", path, "--stale-after", "soon"), 2, "'soon' is no length of time"),
         (("--store", path, "--refuse-after", "1s"), 2, "before they are stale"),
         (("--store", "kafka://x"), 2, "unknown kind of store"),
+        (("--store", path, "--root", tmp_path), 2, "a store is served, or that of a lake's folder"),
+        (("--root", tmp_path), 3, "there is no online store"),
         (("--store", path, "--response-log", tmp_path / "no/log"), 2, "cannot be written"),
     ]
     for words, code, text in refused:

@@ -215,7 +215,7 @@ def show_next(show: Show, root: Place) -> None:
         ("how fresh is it?", f'query "SELECT * FROM engagement_status" --root {root}'),
         ("nothing new: nothing changes", f"run engagement --root {root} --once"),
         ("the statement behind the features", "sql features --view engagement"),
-        ("the features of a key over HTTP", f"serve --store {root}/{FILE_NAME}"),
+        ("the features of a key over HTTP", f"serve --root {root}"),
         ("the lake in a browser", f"ui engagement --root {root}"),
     ):
         show.say((f"  {what}", "dim"))

@@ -12,6 +12,7 @@ import tidemill
 from tidemill.cli.options import (
     LakeOptions,
     PipelineName,
+    Root,
     Verbose,
     example,
     on_lake,
@@ -54,6 +55,7 @@ def serve(
         str | None,
         typer.Option(help="A file, or redis://HOST:PORT/0.  [default: the lake's own file]"),
     ] = None,
+    root: Root = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8790,
     token_env: Annotated[
@@ -86,6 +88,7 @@ def serve(
         show_logs()
     tidemill.serve(
         store,
+        root=root,
         username_env=username_env,
         password_env=password_env,
         ca_file=ca_file,

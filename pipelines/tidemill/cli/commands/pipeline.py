@@ -343,7 +343,18 @@ def _names(listed: str | None) -> tuple[str, ...]:
 
 
 def _key(text: str) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in text.split(",")]
-    if not all(equals for _, equals, _ in pairs):
-        raise UsageError(f"{text!r} is no key", where="--keys", expected="name=value,name=value")
-    return {name.strip(): value for name, _, value in pairs}
+    """Return a key's values by name; a part that names none belongs to the value before it."""
+    key: dict[str, str] = {}
+    name = ""
+    for part in text.split(","):
+        said, equals, value = part.partition("=")
+        if equals:
+            name = said.strip()
+            key[name] = value
+        elif name:
+            key[name] += f",{part}"
+        else:
+            raise UsageError(
+                f"{text!r} is no key", where="--keys", expected="name=value,name=value"
+            )
+    return key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,10 +97,10 @@ def _list(show: Show, name: str, rows: Sequence[Found]) -> None:
 
 
 def _text(value: Any) -> Any:
-    """Return a value as a cell: null by its name, lists and rows as text."""
-    if value is None:
-        return "null"
-    return str(value) if isinstance(value, list | dict | bool) else value
+    """Return a value as a cell: null, truths, lists and rows as JSON has them."""
+    if value is None or isinstance(value, list | dict | bool):
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def tell_described(show: Show, facts: Found) -> None:

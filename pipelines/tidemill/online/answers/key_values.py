@@ -88,7 +88,10 @@ def _whole(value: Any) -> int:
 def _number(value: Any) -> float:
     if type(value) not in (int, float):
         raise ValueError("a number")
-    return float(value)
+    try:
+        return float(value) + 0.0  # Spark keeps no zero below zero in a key
+    except OverflowError:
+        raise ValueError("a number") from None
 
 
 def _boolean(value: Any) -> bool:
@@ -105,6 +108,6 @@ def _decimal(value: Any) -> Decimal:
         number = Decimal(value)
     except InvalidOperation:
         raise ValueError(expected) from None
-    if not number.is_finite():
+    if not number.is_finite() or abs(number.adjusted()) > 64:  # of "1e999999999" all noughts
         raise ValueError(expected)
-    return number
+    return number.copy_abs() if number.is_zero() else number

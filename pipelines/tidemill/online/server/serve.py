@@ -25,6 +25,7 @@ def ignore(url: str, views: int) -> None:
 def serve(
     store: str | None = None,
     *,
+    root: str | Path | None = None,
     username_env: str | None = None,
     password_env: str | None = None,
     ca_file: str | None = None,
@@ -38,14 +39,14 @@ def serve(
     """Answer requests for features over HTTP until Ctrl-C or SIGTERM, without Spark.
 
     `store` is a file or a Redis by its URL, whose credentials are in the environment variables that
-    `username_env` and `password_env` name; by default the file of the lake that TIDEMILL_ROOT
-    names, else of `./lake`. `token_env` names the variable that holds the token, without which only
-    this machine is served. `limits` are those of docs/serving.md, such as `{"stale_after": "5m"}`.
-    With `response_log` what was answered is kept in a file. `on_listening` is told the URL and the
-    number of published views.
+    `username_env` and `password_env` name; by default the file of the lake in the folder `root`,
+    else in the one that TIDEMILL_ROOT names, else in `./lake`. `token_env` names the variable that
+    holds the token, without which only this machine is served. `limits` are those of
+    docs/serving.md, such as `{"stale_after": "5m"}`. With `response_log` what was answered is kept
+    in a file. `on_listening` is told the URL and the number of published views.
 
-    UsageError where it cannot listen, or has no token for a network; StoreError where the store
-    does not answer; SetupError where the extra `serve` is missing.
+    UsageError where it cannot listen, has no token for a network, or is given store and root;
+    StoreError where the store does not answer; SetupError where the extra `serve` is missing.
     """
     require_serve()
     from tidemill.online.server.application import application
@@ -55,7 +56,7 @@ def serve(
     from tidemill.online.server.web_server import run
 
     chosen, tokens = Limits.of(limits or {}), Tokens.from_environment(token_env, host)
-    address = StoreAddress(store or _default(), username_env, password_env, ca_file)
+    address = StoreAddress(_store(store, root), username_env, password_env, ca_file)
     service = FeatureService(open_store(address), chosen, Clock.from_environment())
     service.look()
     metrics = RequestMetrics()
@@ -73,9 +74,14 @@ def _told(on_listening: Callable[[str, int], None], service: FeatureService, url
     on_listening(url, len(service.views))
 
 
-def _default() -> str:
-    """Return the embedded store of the lake; UsageError where the lake is a catalog's."""
-    folder = Place.resolve().folder
+def _store(store: str | None, root: str | Path | None) -> str:
+    """Return the store that is named, else the embedded one of the lake; UsageError where both are,
+    or the lake is a catalog's."""
+    if store and root:
+        raise UsageError("a store is served, or that of a lake's folder", expected="one of both")
+    if store:
+        return store
+    folder = Place.resolve(Path(root) if root else None).folder
     if folder is None:
         raise UsageError(
             "a catalog's lake has no file to serve", where="store", expected="redis://HOST:PORT/0"

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from tidemill.config.settings import iso
 from tidemill.errors import UsageError
 from tidemill.features import FeatureView
+from tidemill.features.key_text import key_text
 from tidemill.features.windows import BEGINNING
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
@@ -127,20 +128,25 @@ def of_day(events: DataFrame, day: datetime) -> DataFrame:
     return events.where((hour >= times.at(day)) & (hour < times.at(day + DAY)))
 
 
-def check_keys(views: Sequence[FeatureView], keys: Sequence[Mapping[str, str]]) -> None:
-    """Refuse keys that are no view's."""
-    for key in keys:
-        of = [view for view in views if set(view.keys) == set(key)]
-        if not of:
-            each = dict.fromkeys(",".join(f"{name}=..." for name in view.keys) for view in views)
-            raise UsageError(
-                f"{', '.join(key)} are not the keys of view {', '.join(v.name for v in views)}",
-                where="--keys",
-                expected=" or ".join(each),
-            )
-        for name in key:
-            if of[0].types[name] != "STRING":
-                raise UsageError(f"key {name} is {of[0].types[name]}, no text", where="--keys")
+def checked_keys(
+    views: Sequence[FeatureView], keys: Sequence[Mapping[str, str]]
+) -> tuple[Mapping[str, str], ...]:
+    """Return the keys with their values as SQL casts them to their types; UsageError for keys that
+    are no view's, and for values that are none of their keys."""
+    return tuple(_checked_key(views, key) for key in keys)
+
+
+def _checked_key(views: Sequence[FeatureView], key: Mapping[str, str]) -> Mapping[str, str]:
+    of = [view for view in views if set(view.keys) == set(key)]
+    if not of:
+        each = dict.fromkeys(",".join(f"{name}=..." for name in view.keys) for view in views)
+        raise UsageError(
+            f"{', '.join(key)} are not the keys of view {', '.join(v.name for v in views)}",
+            where="--keys",
+            expected=" or ".join(each),
+        )
+    read = [{n: key_text(n, view.types[n], text) for n, text in key.items()} for view in of]
+    return read[0]
 
 
 def condition(

@@ -16,6 +16,7 @@ end gold is recomputed, in one commit.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -38,7 +39,8 @@ def rebuild(work: Work, spark: SparkSession) -> dict[str, Any]:
     rows written."""
     started = time.monotonic()
     _refuse_stateful(work.definition)
-    backfill_rows.check_keys(work.definition.views, work.wanted.keys)
+    keys = backfill_rows.checked_keys(work.definition.views, work.wanted.keys)
+    work = replace(work, wanted=replace(work.wanted, keys=keys))
     for name in work.wanted.views:
         work.definition.view(name)
     lakes.register(spark, work.opening.place)

@@ -152,7 +152,8 @@ class Staging:
     def _put(self, name: str) -> int:
         commits = self.lake.commits(name)
         ours = (c for c in commits if c.ledger and c.ledger.get(ledger.REBUILD) == self.id)
-        return next((commit.metric("numOutputRows") for commit in ours), 0)
+        commit = next(ours, None)  # which wrote again the rows beside them, too
+        return commit.metric("numOutputRows") - commit.metric("numCopiedRows") if commit else 0
 
     def drop(self) -> None:
         """Remove the staging table."""

@@ -45,7 +45,7 @@ def wanted(
     source: str | None,
     features: Sequence[str],
     views: Sequence[str],
-    keys: Sequence[Mapping[str, str]],
+    keys: Sequence[Mapping[str, object]],
     since: datetime | None,
 ) -> Wanted | None:
     """Return the part to rebuild, None for all of it from bronze; UsageError for more than one
@@ -60,4 +60,5 @@ def wanted(
         if source != "bronze":
             raise UsageError(f"cannot rebuild from {source!r}", where="source", expected="bronze")
         return None
-    return Wanted(tuple(features), tuple(views), tuple(keys), since)
+    texts = tuple({name: str(value) for name, value in key.items()} for key in keys)
+    return Wanted(tuple(features), tuple(views), texts, since)

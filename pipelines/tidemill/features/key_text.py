@@ -1,0 +1,29 @@
+"""A key's value as a person writes it, read by the type that the view's key has."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from tidemill.errors import UsageError
+
+_TRUTHS = ("true", "false")
+
+
+def key_text(name: str, type_: str, text: str) -> str:
+    """Return a value of the key `name` as a text that SQL casts to its type, the same for each way
+    to write it; UsageError where it is no value of that type."""
+    try:
+        if type_ == "BIGINT":
+            return str(int(text))
+        if type_ == "BOOLEAN":
+            return _TRUTHS[_TRUTHS.index(text.strip().lower())]
+        return _number(text) if type_ != "STRING" else text
+    except (ValueError, InvalidOperation) as error:
+        raise UsageError(f"{text!r} is no {type_}", where=f"key {name}") from error
+
+
+def _number(text: str) -> str:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError(text)
+    return str(number)
