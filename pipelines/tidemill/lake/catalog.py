@@ -11,9 +11,10 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -36,12 +37,21 @@ from tidemill.lake.tables import FORMAT, PipelineTables, Table
 MARKER = "_tidemill.json"
 
 
+class LongerHistory(NamedTuple):
+    """A `history` longer than the declared one, which holds for records that were landed until a
+    time, in microseconds."""
+
+    until: int
+    history: timedelta
+
+
 @dataclass(frozen=True)
 class Lake:
     """An open lake of one pipeline.
 
     `generation` names the set of tables and checkpoints that are made of bronze; it is empty while
     nobody has asked the tables.
+    `longer` says of which records events may be older than `history` says (see `landed_history`).
     `session` returns the session that knows the tables by name: a lake in a folder that is only
     read may never call it. `reader` answers what is asked of it in Spark's place, where there is
     one. On Spark Connect a batch function runs in another process: the lake goes there without its
@@ -53,6 +63,7 @@ class Lake:
     pipeline: PipelineDefinition
     generation: str = ""
     reader: RowReader | None = None
+    longer: tuple[LongerHistory, ...] = ()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what goes to another process: its fields, but for the session."""

@@ -20,7 +20,13 @@ from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake, check_root, prepare_root, register
 from tidemill.lake.integrity import coverage, interrupted_rebuilds, interrupted_swaps
-from tidemill.lake.schema import accepted_values, enrichment, evolution, log_properties
+from tidemill.lake.schema import (
+    accepted_values,
+    enrichment,
+    evolution,
+    landed_history,
+    log_properties,
+)
 from tidemill.lake.schema.creation import conform, create, new_generation
 from tidemill.lake.schema.evolution import Change
 from tidemill.lake.schema.sql_views import make_views
@@ -108,6 +114,7 @@ def open_for_writing(
     lake, late = _opened(lake, said)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(lake)
+    lake = replace(lake, longer=landed_history.settle(lake, said[lake.tables.bronze.name]))
     for table in lake.existing_tables() if place.folder else []:
         if table != lake.tables.quality:  # the gate may write to it now, and makes it settled
             log_properties.settle(
@@ -228,7 +235,11 @@ def _opened(lake: Lake, said: Mapping[str, Mapping[str, str]]) -> tuple[Lake, Ma
         check_owner(lake.place, lake.pipeline, table, said[table.name])
         if table not in settled:
             refuse_difference(lake, table)
-    lake = replace(lake, generation=said[declared.events.name].get(GENERATION, ""))
+    lake = replace(
+        lake,
+        generation=said[declared.events.name].get(GENERATION, ""),
+        longer=landed_history.longer(lake, said[declared.bronze.name]),
+    )
     late = coverage.late(lake)
     refuse_other_generations(lake, late)
     return lake, late

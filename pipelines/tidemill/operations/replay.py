@@ -151,7 +151,7 @@ def replay(lake: Lake, repaired: Sequence[Repaired], clock: Clock) -> dict[str, 
     rows = _as_bronze(lake, repaired)
     known = _already(lake, [one.record_id for one in repaired])
     new = rows.where(~F.col("record_id").isin([replays.PREFIX + one for one in known]))
-    judged = validation.judge(new, lake.pipeline)
+    judged = validation.judge(new, lake.pipeline, lake.longer)
     refused = judged.where(F.size("reasons") > 0).select("record_id", "reasons").collect()
     passing = judged.where(F.size("reasons") == 0).select(*rows.columns)
     landed = 0

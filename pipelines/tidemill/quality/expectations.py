@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.errors import SetupError
+from tidemill.lake.catalog import LongerHistory
 from tidemill.pipeline.silver.validation.record import event_time, fields, parsed, value
 from tidemill.pipeline.silver.validation.rules import Rule, rules
 
@@ -71,9 +72,12 @@ def record_suite(pipeline: PipelineDefinition) -> list[Expectation]:
     return [one for rule in rules(pipeline) for one in _expected(rule, typed=False)]
 
 
-def event_suite(pipeline: PipelineDefinition) -> list[Expectation]:
-    """Return what every accepted event must be, each expectation with its reason."""
-    event_rules = [rule for rule in rules(pipeline) if rule.word not in OF_RECORDS]
+def event_suite(
+    pipeline: PipelineDefinition, longer: Sequence[LongerHistory] = ()
+) -> list[Expectation]:
+    """Return what every accepted event must be, each expectation with its reason; `longer` as the
+    lake has it, of which the longest holds for all."""
+    event_rules = [rule for rule in rules(pipeline, longer) if rule.word not in OF_RECORDS]
     return [one for rule in event_rules for one in _expected(rule, typed=True)]
 
 
@@ -140,6 +144,11 @@ def _micros(rule: Rule) -> int:
     return int(rule.age.total_seconds()) * 1_000_000
 
 
+def _longest(rule: Rule) -> int:
+    longest = max([rule.age, *(one.history for one in rule.longer)])
+    return int(longest.total_seconds()) * 1_000_000
+
+
 _EXPECTED: Mapping[str, Callable[[Rule], Expectation]] = {
     "malformed": lambda r: _column(r, "ValuesToNotBeNull", KIND),
     "not_an_object": lambda r: _column(r, "ValuesToBeInSet", KIND, value_set=["OBJECT"]),
@@ -158,5 +167,5 @@ _EXPECTED: Mapping[str, Callable[[Rule], Expectation]] = {
     ),
     "bad_time": lambda r: _column(r, "ValuesToNotBeNull", r.of.name, _has_type(r)),
     "in_future": lambda r: _column(r, "ValuesToBeBetween", AHEAD, max_value=_micros(r)),
-    "too_old": lambda r: _column(r, "ValuesToBeBetween", AHEAD, min_value=-_micros(r)),
+    "too_old": lambda r: _column(r, "ValuesToBeBetween", AHEAD, min_value=-_longest(r)),
 }

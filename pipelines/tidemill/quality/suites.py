@@ -53,7 +53,7 @@ def assets(lake: Lake, clock: Clock, earlier: Sequence[float]) -> Iterator[Asset
     newest = max(filter(None, (state.newest for state in held.values())), default=None)
     events = _recent(lake, lake.tables.events.name, "event_hour", newest)
     once = _expect("ColumnValuesToBeUnique", "record_id:once", column="record_id")
-    suite = [*event_suite(pipeline), once]
+    suite = [*event_suite(pipeline, lake.longer), once]
     yield Asset(lake.tables.events.name, of_events(events, pipeline), suite, ("record_id",))
     for view in pipeline.views:
         yield _of_buckets(lake, view, newest)

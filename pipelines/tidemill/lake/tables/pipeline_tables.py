@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidemill.config.pipeline_file import PipelineDefinition
@@ -32,6 +32,7 @@ from tidemill.lake.tables.table import CHANGE_FEED, LEDGER_RETENTION, Column, Ta
 from tidemill.lake.tables.view_tables import BATCH, ViewTables, view_tables
 
 ALLOWED = "tidemill.allowed"  # of events: the values that a field may have had from the beginning
+HISTORY = "tidemill.history"  # of bronze: under which `history` its records were landed
 ENRICHED = "tidemill.enriched"  # of events: what its columns were taken of
 
 
@@ -95,7 +96,8 @@ class PipelineTables:
 def of(pipeline: PipelineDefinition) -> PipelineTables:
     """Return the tables of a pipeline; those of an equal definition are computed once."""
     name, events = pipeline.pipeline, _events(pipeline)
-    bronze, quarantine = bronze_table(name), quarantine_table(name)
+    told = {HISTORY: json.dumps({"history": pipeline.history, "before": []})}
+    bronze, quarantine = replace(bronze_table(name), properties=told), quarantine_table(name)
     dimensions = {one.name: dimension_tables(one) for one in pipeline.dimensions}
     streams = {one.name: stream_table(one, pipeline.events) for one in pipeline.streams}
     stream_days = {

@@ -77,7 +77,7 @@ def judged(batch: DataFrame, batch_id: int, lake: Lake) -> Iterator[JudgedBatch]
 
 def _plain(batch: DataFrame, lake: Lake) -> DataFrame:
     """Return the batch with its plain records judged, the others with null for their reasons."""
-    rows = validation.plain(batch, lake.pipeline)
+    rows = validation.plain(batch, lake.pipeline, lake.longer)
     reasons = F.expr(f"CASE WHEN {validation.PLAIN} THEN {validation.NONE} END")
     rows = rows.withColumn("reasons", reasons).drop(validation.PLAIN)
     rows = replays.set_aside(validation.tried(rows, lake.pipeline), lake)
@@ -92,7 +92,7 @@ def _parsed(plain: DataFrame, lake: Lake) -> DataFrame:
         *(F.col(name if name in plain.columns else f"{REFUSED}.{name}") for name in bronze),
         PLACE,
     )
-    rows = validation.judge(records, lake.pipeline)
+    rows = validation.judge(records, lake.pipeline, lake.longer)
     return _slim(replays.set_aside(rows, lake), lake, PLACE)
 
 

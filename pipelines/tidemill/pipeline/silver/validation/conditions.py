@@ -28,18 +28,24 @@ def _number(said: int | float) -> str:
 
 def in_time(time: str, by_reason: Mapping[str, Rule]) -> str:
     """Return the condition of a time to be neither too old nor in the future."""
-    first, last = by_reason["too_old"].age, by_reason["in_future"].age
-    return f"{time} BETWEEN {oldest(first)} AND {newest(last)}"
+    return f"{time} BETWEEN {oldest(by_reason['too_old'])} AND {newest(by_reason['in_future'])}"
 
 
-def newest(age: timedelta) -> str:
-    """Return the newest time that an event may have."""
-    return f"ingested_at + {_interval(age)}"
+def newest(rule: Rule) -> str:
+    """Return the newest time that an event may have, by the rule `in_future`."""
+    return f"ingested_at + {_interval(rule.age)}"
 
 
-def oldest(age: timedelta) -> str:
-    """Return the oldest time that an event may have."""
-    return f"ingested_at - {_interval(age)}"
+def oldest(rule: Rule) -> str:
+    """Return the oldest time that an event may have, by the rule `too_old`."""
+    usual = _interval(rule.age)
+    if not rule.longer:
+        return f"ingested_at - {usual}"
+    cases = (
+        f"WHEN ingested_at <= timestamp_micros({until}) THEN {_interval(history)}"
+        for until, history in rule.longer
+    )
+    return f"ingested_at - CASE {' '.join(cases)} ELSE {usual} END"
 
 
 def _interval(age: timedelta) -> str:

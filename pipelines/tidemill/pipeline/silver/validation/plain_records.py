@@ -14,11 +14,12 @@ decides on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from tidemill.config.pipeline_file import PipelineDefinition
+from tidemill.lake.catalog import LongerHistory
 from tidemill.lake.parameters import quoted
 from tidemill.pipeline.silver.validation import conditions
 from tidemill.pipeline.silver.validation.record import Field, enriched, event_time, fields
@@ -41,10 +42,12 @@ _OTHER = rf'"{_CHARACTER}{{0,1024}}+"|{_NUMBER}|true|false|null'
 _PAIRS = 256  # in one record at most
 
 
-def plain(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
+def plain(
+    bronze: DataFrame, pipeline: PipelineDefinition, longer: Sequence[LongerHistory] = ()
+) -> DataFrame:
     """Return bronze's columns, the fields' values where the record is plain, else null, and
-    `__plain`, whether it is."""
-    by_reason = {rule.reason: rule for rule in rules(pipeline)}
+    `__plain`, whether it is; `longer` as the lake has it."""
+    by_reason = {rule.reason: rule for rule in rules(pipeline, longer)}
     time = event_time(pipeline)
     every = [*fields(pipeline), time]
     proof = " AND ".join(

@@ -5,13 +5,14 @@ Rules are SQL text: a call of Spark's from Python costs as much as judging some 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.features import attempts
 from tidemill.features.expressions import fallible
+from tidemill.lake.catalog import LongerHistory
 from tidemill.lake.parameters import quoted
 from tidemill.pipeline.silver.validation.conditions import (
     in_range,
@@ -34,9 +35,12 @@ NONE = "CAST(array() AS ARRAY<STRING>)"  # the reasons of a record that breaks n
 _IS_OBJECT = "coalesce(startswith(__kind, 'OBJECT<'), FALSE)"
 
 
-def judge(bronze: DataFrame, pipeline: PipelineDefinition) -> DataFrame:
-    """Return bronze's columns, the parsed fields (null where refused) and `reasons`, sorted."""
-    every = rules(pipeline)
+def judge(
+    bronze: DataFrame, pipeline: PipelineDefinition, longer: Sequence[LongerHistory] = ()
+) -> DataFrame:
+    """Return bronze's columns, the parsed fields (null where refused) and `reasons`, sorted;
+    `longer` as the lake has it."""
+    every = rules(pipeline, longer)
     cases = ", ".join(f"CASE WHEN {broken(rule)} THEN '{rule.reason}' END" for rule in every)
     # array_compact and array_sort take a lambda, which Spark interprets, with all that is below it.
     reasons = f"array_except(array({cases}), array(CAST(NULL AS STRING)))"
@@ -125,8 +129,8 @@ _BROKEN: Mapping[str, Callable[[Rule], str]] = {
     "bad_format": _bad_format,
     "out_of_range": _out_of_range,
     "bad_time": _bad_time,
-    "in_future": lambda rule: f"__time > {newest(rule.age)}",
-    "too_old": lambda rule: f"__time < {oldest(rule.age)}",
+    "in_future": lambda rule: f"__time > {newest(rule)}",
+    "too_old": lambda rule: f"__time < {oldest(rule)}",
 }
 
 

@@ -12,13 +12,14 @@ reads a clock: ages count from `ingested_at`. A record that breaks none is refus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.quality_file import Bound
 from tidemill.features.windows import duration
+from tidemill.lake.catalog import LongerHistory
 from tidemill.pipeline.silver.validation.record import Field, event_time, fields
 
 EXPRESSION_FAILED = "expression_failed"
@@ -41,7 +42,8 @@ class Rule:
 
     `types` are the JSON types that a field may have, `values` its texts, `pattern` what a text
     looks like, `longest` how many characters it may have, `range` what a number may be, `age` how
-    far an event may be from its arrival. `skips_empty`: another rule tells of an empty text.
+    far an event may be from its arrival, and `longer` of which records farther. `skips_empty`:
+    another rule tells of an empty text.
     """
 
     word: str
@@ -52,6 +54,7 @@ class Rule:
     longest: int = 0
     range: Range = Range()
     age: timedelta = timedelta()
+    longer: tuple[LongerHistory, ...] = ()
     skips_empty: bool = True
 
     @property
@@ -66,12 +69,13 @@ class Rule:
         return self.field
 
 
-def rules(pipeline: PipelineDefinition) -> list[Rule]:
-    """Return the pipeline's rules, in the order of their reasons."""
+def rules(pipeline: PipelineDefinition, longer: Sequence[LongerHistory] = ()) -> list[Rule]:
+    """Return the pipeline's rules, in the order of their reasons; `longer` as the lake has it."""
     all_rules = [Rule("malformed"), Rule("not_an_object")]
     for field in fields(pipeline):
         all_rules += _of_field(field, pipeline)
-    return sorted([*all_rules, *_of_time(event_time(pipeline), pipeline)], key=lambda r: r.reason)
+    of_time = _of_time(event_time(pipeline), pipeline, longer)
+    return sorted([*all_rules, *of_time], key=lambda rule: rule.reason)
 
 
 def _of_field(field: Field, pipeline: PipelineDefinition) -> Iterator[Rule]:
@@ -107,9 +111,11 @@ def _range(field: Field, pipeline: PipelineDefinition) -> Range:
     return Range(low, high, float(f"1e{DIGITS - scale}"))
 
 
-def _of_time(time: Field, pipeline: PipelineDefinition) -> Iterator[Rule]:
+def _of_time(
+    time: Field, pipeline: PipelineDefinition, longer: Sequence[LongerHistory]
+) -> Iterator[Rule]:
     yield Rule("missing", time)
     yield Rule("wrong_type", time, types=TIME_TYPES)
     yield Rule("bad_time", time, types=TIME_TYPES)
     yield Rule("in_future", age=duration(pipeline.quality.ahead))
-    yield Rule("too_old", age=pipeline.kept)
+    yield Rule("too_old", age=pipeline.kept, longer=tuple(longer))
