@@ -29,8 +29,10 @@ from sales import CASES, Sales
 from tidemill.errors import UsageError
 from tidemill.lake import catalog as registering
 from tidemill.lake import lock
+from tidemill.lake.relations import SparkReader
 from tidemill.pipeline import batch_log
 from tidemill.pipeline.steps import clean_step, feature_step
+from tidemill.query.engines.folder_reader import FolderReader
 from tidemill.query.explain import asked, explain
 
 BATCHES: list[tuple[datetime, list[Event]]] = [
@@ -235,6 +237,11 @@ def test_every_aggregate_is_explained(spark: SparkSession, tmp_path: Path) -> No
     assert values(now)["count_3h"] == gold["c1"]["count_3h"] > 0
     assert values(now)["amount_sum_3h"] == str(gold["c1"]["amount_sum_3h"])
     nothing = explain(shop.lake, asked(shop.view, ["nobody"]))
+    of_spark = SparkReader(lambda: spark)
+    reader = FolderReader(tmp_path / "lake", "duckdb", of_spark, print, "a test")
+    of_folder = replace(shop.lake, reader=reader)
+    for key, said in (("c1", now), ("nobody", nothing)):
+        assert explain(of_folder, asked(shop.view, [key])) == said, "as DuckDB answers"
     empty = values(nothing)
     assert (empty["amount_sum_3h"], empty["amount_mean_3h"]) == ("0.00", None)
     assert (empty["merchant_last_k_3h"], empty["ok_bool_and_3h"]) == ([], True)

@@ -96,7 +96,7 @@ class PageReads:
         """Return how far the online store is behind gold, for each view that it has or should."""
         lake = self._access.reader()
         said = lake.pipeline.publish or Publishing()
-        address = str(publication.address_of(lake, said))
+        address = publication.address_of(lake, said).url
         return [
             {
                 "view": each.view,

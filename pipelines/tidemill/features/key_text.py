@@ -6,6 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from tidemill.errors import UsageError
 
+MOST_DIGITS = 400  # before or behind the point: more than a double or a decimal has
 _TRUTHS = ("true", "false")
 
 
@@ -17,13 +18,11 @@ def key_text(name: str, type_: str, text: str) -> str:
             return str(int(text))
         if type_ == "BOOLEAN":
             return _TRUTHS[_TRUTHS.index(text.strip().lower())]
-        return _number(text) if type_ != "STRING" else text
+        if type_ == "STRING":
+            return text
+        number = Decimal(text)
+        if not number.is_finite() or abs(number.adjusted()) > MOST_DIGITS:
+            raise ValueError(text)
+        return str(float(number)) if type_ == "DOUBLE" else format(number, "f")
     except (ValueError, InvalidOperation) as error:
         raise UsageError(f"{text!r} is no {type_}", where=f"key {name}") from error
-
-
-def _number(text: str) -> str:
-    number = Decimal(text)
-    if not number.is_finite():
-        raise ValueError(text)
-    return str(number)

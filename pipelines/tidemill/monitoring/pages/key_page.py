@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from tidemill.monitoring.pages import window_picture
 from tidemill.monitoring.pages.content import Card, Page, cell, of_view
@@ -70,11 +71,11 @@ def _over_time(lake: LakeReads, view: str, facts: Facts) -> Section:
         for each in changes
     ]
     points = [
-        [each["as_of"], name, each["values"][name]]
+        [each["as_of"], name, float(each["values"][name])]
         for each in changes
         if each["values"]
         for name in names
-        if isinstance(each["values"][name], int | float)
+        if _is_number(each["values"][name])
     ]
     return section(
         "Values over time",
@@ -86,6 +87,10 @@ def _over_time(lake: LakeReads, view: str, facts: Facts) -> Section:
         table=Table(["gold version", "as of", *names], rows),
         empty="No version that can be read has changed this key.",
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _events(facts: Facts) -> Section:

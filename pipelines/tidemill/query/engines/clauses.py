@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tidemill.query.engines.expression_rules.attempted import without_attempt
 from tidemill.query.engines.expression_rules.rule import call, cast, refuse
 from tidemill.query.engines.expression_rules.rule_table import translated
 from tidemill.query.engines.spark_types import common, family
@@ -224,6 +225,7 @@ class _Scope:
             if node.this is not None:
                 raise refuse("CASE of a value")
             for branch in node.args["ifs"]:
+                without_attempt(branch)
                 self.translate(branch.this)
             results = [branch.args["true"] for branch in node.args["ifs"]]
             default = node.args.get("default")
@@ -242,6 +244,10 @@ class _Scope:
                 if self.translate(value) in ("double",):
                     raise refuse("an order by a struct of doubles")
             return [self.translate(node.this), "struct"]
+        if isinstance(node, exp.Struct):
+            if not all(isinstance(field, exp.PropertyEQ) for field in node.expressions):
+                raise refuse("a struct of values without names")
+            return [self.translate(field.expression) for field in node.expressions]
         if isinstance(node, exp.Exists):
             self.query.translate(node.this, self.relations)
             return []

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from tidemill.query.engines.expression_rules.numbers import WIDE
 from tidemill.query.engines.expression_rules.rule import Types, call, cast, refuse, stop
 from tidemill.query.engines.expression_rules.time_functions import time_literal
-from tidemill.query.engines.spark_types import family
+from tidemill.query.engines.spark_types import decimal, family
 
-_EMPTY = {"array<string>": "VARCHAR[]", "array<bigint>": "BIGINT[]", "array<double>": "DOUBLE[]"}
+_PLAIN = {"bigint": r"-?\d{1,18}", "boolean": "true|false", "double": r"-?\d{1,300}(\.\d{1,300})?"}
 
 
 def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return the value as another type."""
-    to, of = node.args["to"].sql("spark").lower(), types[0]
+    to, of = _type_of(node), types[0]
     if to == "timestamp" and of == "string":
         return time_literal(node.this, "timestamp"), to
     if to == "date" and of == "string":
@@ -34,10 +36,12 @@ def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
         ("date", "date"): "DATE",
         ("boolean", "boolean"): "BOOLEAN",
     }
-    if to == "decimal(38, 0)" and family(of) == "whole":
+    if to == WIDE and family(of) == "whole":
         return cast(node.this, "DECIMAL(38, 0)"), WIDE
-    if of == "array<void>" and to in _EMPTY:
-        return cast(node.this, _EMPTY[to]), to
+    if of == "string" and _is_plain_literal(node.this, to):
+        return cast(node.this, to.upper()), to
+    if of == "array<void>" and family(to) == "array":
+        return cast(node.this, node.args["to"].sql("duckdb")), to
     nulls = {"bigint": "BIGINT", "timestamp": "TIMESTAMPTZ", "string": "VARCHAR", "date": "DATE"}
     of_json = isinstance(node.this, exp.Anonymous) and node.this.name == "json_extract_string"
     if of_json and to == "bigint":
@@ -48,9 +52,27 @@ def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     return cast(node.this, target), to
 
 
+def _type_of(node: exp.Expr) -> str:
+    """Return the type of a cast as tables name theirs."""
+    said = node.args["to"].sql("spark").lower().replace("`", "")
+    return re.sub(r"(decimal\(\d+), ", r"\1,", said)
+
+
+def _is_plain_literal(node: exp.Expr, to: str) -> bool:
+    """Return whether a text is written out that both engines read as the same value."""
+    if not (isinstance(node, exp.Literal) and node.is_string):
+        return False
+    pattern = _PLAIN.get(to)
+    if family(to) == "decimal":
+        digits, scale = decimal(to)
+        before = rf"\d{{1,{digits - scale}}}" if digits > scale else "0"
+        pattern = rf"-?{before}(\.\d{{1,{scale}}})?" if scale else f"-?{before}"
+    return pattern is not None and re.fullmatch(pattern, node.name, re.ASCII) is not None
+
+
 def tried(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return a decimal(38,0) as BIGINT, null where it does not fit."""
-    to = node.args["to"].sql("spark").lower()
+    to = _type_of(node)
     if types[0] != WIDE or to != "bigint":
         raise refuse(f"try_cast of {types[0]} to {to}")
     return exp.TryCast(this=node.this, to=exp.DataType.build("BIGINT", dialect="duckdb")), to

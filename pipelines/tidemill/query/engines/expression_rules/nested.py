@@ -31,6 +31,12 @@ def array(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     return node, f"array<{each}>"
 
 
+def struct(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return a struct of values, each with a name."""
+    fields = zip(node.expressions, types, strict=True)
+    return node, f"struct<{', '.join(f'{field.name}: {type_}' for field, type_ in fields)}>"
+
+
 def compact(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Return an array without its nulls."""
     expect(node, types, "array")

@@ -18,6 +18,11 @@ from tidemill.query.engines.expression_rules.rule import (
 )
 
 
+def of_bytes(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return bytes that are written out."""
+    return call("unhex", str(node.this)), "binary"
+
+
 def of_texts(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
     """Expect texts."""
     if {*types} - {"string", "void"}:
@@ -26,13 +31,27 @@ def of_texts(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
 
 
 def concat(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
-    """Return `concat`, which is null where any part is, as `||` is."""
-    of_texts(node, types)
+    """Return `concat`, which is null where any part is, as `||` is; of texts, or of bytes."""
+    of = "binary" if {*types} == {"binary"} else of_texts(node, types)[1]
     first, *rest = node.expressions
     joined = first
     for each in rest:
         joined = exp.DPipe(this=joined, expression=each)
-    return exp.Paren(this=joined), "string"
+    return exp.Paren(this=joined), of
+
+
+def repeated(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return a text that is written out, some times."""
+    if not all(isinstance(each, exp.Literal) for each in (node.this, node.args["times"])):
+        raise refuse("repeat of what a column says")
+    return node, "string"
+
+
+def unhexed(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
+    """Return the bytes of hexadecimal digits that are written out."""
+    if not isinstance(node.this, exp.Repeat):
+        raise refuse("unhex of what a column says")
+    return call("unhex", node.this), "binary"
 
 
 def joined(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
