@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import time
@@ -13,15 +14,19 @@ from urllib.parse import urlencode
 import duckdb
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
 
 import browser
+import sales
 import tidemill
 from children import Children
 from hostile import BIDI, EVIL, IMAGE, OBEYED, SCRIPT, STYLED
-from lakes import NOW
+from lakes import NOW, at
 from runs import Small
+from sales import CASES, Sales
 from tidemill.api.page_reads import site
+from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
 from tidemill.errors import SourceError
 from tidemill.monitoring.last_error import kept
@@ -81,6 +86,7 @@ def test_each_page_is_there_and_asks_for_no_session(
         assert answer.status_code == 200, path
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert "<script" not in answer.text
+        assert "StoreAddress" not in answer.text
 
 
 def test_the_numbers_are_those_of_sql(small: Small, client: TestClient) -> None:
@@ -118,6 +124,25 @@ def test_a_key_is_explained(small: Small, client: TestClient) -> None:
     )
     values = rows_of(page, "Values over time")
     assert [row[1] for row in values] == ["2026-11-21T11:31:00Z"]
+
+
+def test_a_key_of_every_aggregate_and_of_another_type(spark: SparkSession, tmp_path: Path) -> None:
+    view = sales.declare([feature.over("3h") for feature, _, _ in CASES]).views[0].words()
+    words = {"pipeline": "sales", "source": {"kind": "files"}}
+    typed = PipelineDefinition.model_validate(
+        {**words, "views": [{**view, "keys": ["points", "ok"]}]}
+    )
+    lake = Sales.new(spark, tmp_path / "lake", typed)
+    lake.feed(drawn := sales.draw(random.Random(3), at("09:00"), 60, 40))
+    opened = tidemill.open_lake(tmp_path / "lake", pipeline=typed)
+    client = TestClient(site([opened._access], Tokens()), base_url="http://127.0.0.1")
+    one, names = drawn[0], [column.name for column in lake.view.shown]
+    for points, known in ((one.points, "known"), (-999, "not in gold")):
+        answer = client.get(f"/views/sales/key?points={points}&ok={one.ok}")
+        assert answer.status_code == 200 and f"<b>{known}</b>" in answer.text
+        assert [row[0] for row in rows_of(answer.text, "Values now")] == names
+    refused = client.get("/views/sales/key?points=many&ok=true").text
+    assert "is no BIGINT" in refused
 
 
 def test_a_key_that_gold_has_not_and_what_is_no_key(client: TestClient) -> None:
