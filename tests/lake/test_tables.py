@@ -47,7 +47,7 @@ def test_the_engine_says_whether_a_lake_has_arrivals() -> None:
 
 def test_an_equal_definition_has_the_same_tables() -> None:
     assert tables.of(load("engagement")) is tables.of(SHIPPED)
-    other = SHIPPED.overridden({"history": "30d"})
+    other = SHIPPED.overridden({"max_files_per_trigger": 7})
     assert tables.of(other) is not tables.of(SHIPPED) and tables.of(other) == tables.of(SHIPPED)
 
 

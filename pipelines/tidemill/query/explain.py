@@ -81,15 +81,15 @@ def explain(
     was ingested, as far as `tidemill_batches` tells.
 
     With `most` these are the newest events alone, and `of_events` says of how many that the longest
-    window holds and that count in something.
+    window holds and that count in something; it is None where the reader does not answer for
+    events, and `no_events` says why.
     """
     view, key, columns = of.view, of.key, of.columns
     time = _time(lake, view, at)
     row = _row(lake, view, key, time)
     buckets = _buckets(lake, view, columns, key, time)
     written = last_writer(lake, view, key, row["updated_at"]) if row["updated_at"] else None
-    events = _event_rows(lake, view, key, time, EVERY if most is None else most)
-    of_events = events[0]["of_all"] if events else 0
+    events, of_events = _newest_events(lake, view, key, time, most)
     return {
         "view": view.name,
         "key": dict(key),
@@ -103,7 +103,7 @@ def explain(
         "features": [_feature(column, row, time, buckets) for column in columns],
         "buckets": [{n: plain(v) for n, v in bucket.items()} for bucket in buckets],
         "events": _events(events, columns, time),
-        **({} if most is None else {"of_events": of_events}),
+        **({} if most is None else of_events),
     }
 
 
@@ -210,6 +210,20 @@ def _buckets(
                 }
             )
     return buckets
+
+
+def _newest_events(
+    lake: Lake, view: FeatureView, key: Key, time: _Time, most: int | None
+) -> tuple[list[Record], Mapping[str, Any]]:
+    """Return the events, and what `explain` says of them besides where only the newest are asked
+    for."""
+    try:
+        events = _event_rows(lake, view, key, time, EVERY if most is None else most)
+    except UsageError as error:  # an expression of the view that the reader has no word for
+        if most is None:
+            raise
+        return [], {"of_events": None, "no_events": error.message}
+    return events, {"of_events": events[0]["of_all"] if events else 0}
 
 
 def _event_rows(lake: Lake, view: FeatureView, key: Key, time: _Time, most: int) -> list[Record]:

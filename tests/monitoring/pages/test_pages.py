@@ -28,7 +28,7 @@ from sales import CASES, Sales
 from tidemill.api.page_reads import site
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
-from tidemill.errors import SourceError
+from tidemill.errors import SourceError, UsageError
 from tidemill.monitoring.last_error import kept
 from tidemill.monitoring.pages import visitors
 from tidemill.online.server.tokens import Tokens
@@ -143,6 +143,18 @@ def test_a_key_of_every_aggregate_and_of_another_type(spark: SparkSession, tmp_p
         assert [row[0] for row in rows_of(answer.text, "Values now")] == names
     refused = client.get("/views/sales/key?points=many&ok=true").text
     assert "is no BIGINT" in refused
+
+
+def test_events_that_only_spark_can_tell(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise UsageError("DuckDB does not answer this as Spark does: sha1")
+
+    monkeypatch.setattr("tidemill.query.explain._event_rows", refused)
+    page = client.get("/views/engagement/key?profile_id=p1&gti=g").text
+    assert "<b>known</b>" in page and rows_of(page, "Values now")
+    assert "as Spark does: sha1: <code>tidemill explain engagement p1 g</code>" in page
 
 
 def test_a_key_that_gold_has_not_and_what_is_no_key(client: TestClient) -> None:

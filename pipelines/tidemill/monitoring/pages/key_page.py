@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from decimal import Decimal
 
@@ -17,12 +18,12 @@ def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
     """Return the page of a key; of one without a row too, with its empty values."""
     facts = lake.explain(view, key, MOST)
     shown = " ".join(str(value) for value in facts["key"].values())
-    written = facts["written_by"]
+    written, events = facts["written_by"], facts["of_events"]
     cards = [
         Card(view, "the view", of_view(view)),
         Card("known" if facts["found"] else "not in gold", _since(facts)),
         Card(f"{len(facts['buckets']):,}", "bucket rows in the windows"),
-        Card(f"{facts['of_events']:,}", "events behind them"),
+        Card("-" if events is None else f"{events:,}", "events behind them"),
     ]
     by = f"written by batch {written['batch']}, refresh {written['refresh']}" if written else "-"
     sections = [_values(facts), _windows(facts), _over_time(lake, view, facts), _events(facts)]
@@ -94,6 +95,11 @@ def _is_number(value: object) -> bool:
 
 
 def _events(facts: Facts) -> Section:
+    if facts["of_events"] is None:
+        key = " ".join(shlex.quote(str(value)) for value in facts["key"].values())
+        command = f"tidemill explain {facts['view']} {key}"
+        what = f"{facts['no_events']}: `{command}` shows them by Spark."
+        return Section("Events", what, Table([], []), empty="They are not told here.")
     rows = [
         [
             each["event_timestamp"],

@@ -16,6 +16,7 @@ from tidemill.query.engines.expression_rules.rule import (
     refuse,
     stop,
 )
+from tidemill.query.engines.spark_types import family
 
 
 def of_bytes(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
@@ -31,9 +32,14 @@ def of_texts(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
 
 
 def concat(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
-    """Return `concat`, which is null where any part is, as `||` is; of texts, or of bytes."""
-    of = "binary" if {*types} == {"binary"} else of_texts(node, types)[1]
-    first, *rest = node.expressions
+    """Return `concat`, which is null where any part is, as `||` is; of bytes, or of texts and whole
+    numbers."""
+    kinds = [family(type_) for type_ in types]
+    if {*kinds} - {"binary"} and {*kinds} - {"string", "void", "whole"}:
+        raise refuse(f"{name_of(node)} of {' and '.join(types)}")
+    of = "binary" if {*kinds} == {"binary"} else "string"
+    parts = zip(node.expressions, kinds, strict=True)
+    first, *rest = [cast(each, "VARCHAR") if kind == "whole" else each for each, kind in parts]
     joined = first
     for each in rest:
         joined = exp.DPipe(this=joined, expression=each)
