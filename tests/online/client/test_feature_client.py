@@ -20,6 +20,7 @@ from published import CARDS, LAST, NOW, a_store, publish
 from tidemill import AsyncFeatureClient, FeatureClient
 from tidemill.config.settings import iso
 from tidemill.errors import RequestError, StoreError, UsageError
+from tidemill.online.client.question import of_view
 from tidemill.online.open_store import open_store
 
 KEYS = [{"bank": 1, "card": "a"}, (2, "a")]
@@ -66,6 +67,20 @@ def address(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     name = "server" if request.param == "http" else "path"
     found: str = request.getfixturevalue(name)
     return found
+
+
+def test_a_key_as_a_frame_has_it(address: str) -> None:
+    import numpy
+
+    bank, card = numpy.int64(1), numpy.str_("a")
+    keys = [(bank, card), {"bank": bank, "card": card}]
+    rows = sync(address, lambda client: client.features("cards", keys))["rows"]
+    assert [row["found"] for row in rows] == [True, True]
+
+
+def test_a_decimal_is_sent_as_text() -> None:
+    document = of_view("prices", [{"price": Decimal("1.50")}, [Decimal("2")]], None, None, None)
+    assert document["keys"] == [{"price": "1.50"}, ["2"]]
 
 
 @pytest.mark.parametrize("ask", [sync, awaited])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 Keys = Sequence[Mapping[str, Any] | Sequence[Any]]
 Features = Sequence[str] | None
 Contains = Mapping[str, Any] | None
+_PYTHONS = frozenset((str, int, float, bool, type(None)))
 
 
 def of_view(
@@ -30,7 +32,22 @@ def of_views(views: Mapping[str, Mapping[str, Any]], keys: Keys) -> dict[str, An
 
 
 def _listed(keys: Keys) -> list[Any]:
-    return [dict(key) if isinstance(key, Mapping) else list(key) for key in keys]
+    return [_mapped(key) if isinstance(key, Mapping) else list(map(_sent, key)) for key in keys]
+
+
+def _mapped(key: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _sent(value) for name, value in key.items()}
+
+
+def _sent(value: Any) -> Any:
+    """Return a key's value as the API takes it: a decimal as text, a number of NumPy, as frames
+    have them, as Python's own."""
+    if type(value) in _PYTHONS:
+        return value
+    if isinstance(value, Decimal):
+        return str(value)
+    item = getattr(value, "item", None)
+    return item() if callable(item) else value
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
