@@ -94,8 +94,12 @@ def test_nothing_but_the_local_session_goes_through_the_jvm() -> None:
     }
     local = {"lake/session/session.py", "lake/session/launch.py"}
     refused_there = {"monitoring/profile/stack_sampler.py"}  # `Profiles.of` does
-    # `checkpointed` and `_forget_logs` look first
-    not_there = {"pipeline/silver/frame_cache.py", "operations/swap/exchange.py"}
+    # `checkpointed`, `_forget_logs` and `gathered_sums` look first
+    not_there = {
+        "pipeline/silver/frame_cache.py",
+        "operations/swap/exchange.py",
+        "training/by_event_time/gathered_sums.py",
+    }
     assert found == local | refused_there | not_there, (
         "what Spark Connect and shared compute do not have"
     )
