@@ -14,6 +14,7 @@ from tidemill.features.key_text import key_text
         ("STRING", " 05 ", " 05 "),
         ("BIGINT", "-05", "-5"),
         ("BIGINT", "1_000", "1000"),
+        ("BIGINT", "9223372036854775807", "9223372036854775807"),
         ("BOOLEAN", "TRUE", "true"),
         ("DECIMAL(5,2)", "1e2", "100"),
         ("DOUBLE", "1.50", "1.5"),
@@ -27,6 +28,7 @@ def test_a_value_of_the_type(type_: str, written: str, read: str) -> None:
     ("type_", "written"),
     [
         ("BIGINT", "1.5"),
+        ("BIGINT", "9223372036854775808"),
         ("BIGINT", ""),
         ("BOOLEAN", "yes"),
         ("DECIMAL(5,2)", "NaN"),

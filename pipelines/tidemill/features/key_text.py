@@ -15,7 +15,7 @@ def key_text(name: str, type_: str, text: str) -> str:
     to write it; UsageError where it is no value of that type."""
     try:
         if type_ == "BIGINT":
-            return str(int(text))
+            return str(_whole(text))
         if type_ == "BOOLEAN":
             return _TRUTHS[_TRUTHS.index(text.strip().lower())]
         if type_ == "STRING":
@@ -26,3 +26,10 @@ def key_text(name: str, type_: str, text: str) -> str:
         return str(float(number)) if type_ == "DOUBLE" else format(number, "f")
     except (ValueError, InvalidOperation) as error:
         raise UsageError(f"{text!r} is no {type_}", where=f"key {name}") from error
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(text)
+    return number

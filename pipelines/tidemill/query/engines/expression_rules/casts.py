@@ -11,7 +11,7 @@ from tidemill.query.engines.expression_rules.rule import Types, call, cast, refu
 from tidemill.query.engines.expression_rules.time_functions import time_literal
 from tidemill.query.engines.spark_types import decimal, family
 
-_PLAIN = {"bigint": r"-?\d{1,18}", "boolean": "true|false", "double": r"-?\d{1,300}(\.\d{1,300})?"}
+_PLAIN = {"boolean": "true|false", "double": r"-?\d{1,300}(\.\d{1,300})?"}
 
 
 def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
@@ -62,6 +62,9 @@ def _is_plain_literal(node: exp.Expr, to: str) -> bool:
     """Return whether a text is written out that both engines read as the same value."""
     if not (isinstance(node, exp.Literal) and node.is_string):
         return False
+    if to == "bigint":
+        whole = re.fullmatch(r"-?\d{1,19}", node.name, re.ASCII)
+        return whole is not None and -(2**63) <= int(node.name) < 2**63
     pattern = _PLAIN.get(to)
     if family(to) == "decimal":
         digits, scale = decimal(to)
