@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 
 from tidemill.errors import UsageError
+from tidemill.features.types import BIGINTS
 
 MOST_DIGITS = 400  # before or behind the point: more than a double or a decimal has
 _TRUTHS = ("true", "false")
@@ -30,6 +31,6 @@ def key_text(name: str, type_: str, text: str) -> str:
 
 def _whole(text: str) -> int:
     number = int(text)
-    if not -(2**63) <= number < 2**63:
+    if number not in BIGINTS:
         raise ValueError(text)
     return number

@@ -16,10 +16,11 @@ from typing import Any
 
 from tidemill.features.aggregates import Aggregate, Fold, aggregates
 from tidemill.features.columns import Partial
+from tidemill.features.types import BIGINTS
 from tidemill.features.view import FeatureView
 
 Values = tuple[Any, ...]
-LEAST, MOST = -(2**63), 2**63 - 1  # of a BIGINT
+LEAST, MOST = BIGINTS[0], BIGINTS[-1]
 
 
 @dataclass(frozen=True)

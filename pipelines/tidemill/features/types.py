@@ -18,6 +18,7 @@ RESERVED = frozenset(
 )
 # What is said of an answer beside its keys and features: no key, where answers are kept or read.
 OF_ANSWERS = frozenset("kind begins version served_at served_day".split())
+BIGINTS = range(-(2**63), 2**63)  # what a BIGINT holds
 _SIZE = re.compile(r"[1-9][0-9]{0,8}[kmg]")
 _TYPE = re.compile(r"(string|bigint|double|boolean|decimal\((\d{1,2}), ?(\d{1,2})\))(\??)")
 

@@ -114,7 +114,7 @@ def open_for_writing(
     lake, late = _opened(lake, said)
     coverage.refuse(pipeline, {name: why for name, why in late.items() if name not in filled})
     accepted_values.settle(lake)
-    lake = replace(lake, longer=landed_history.settle(lake, said[lake.tables.bronze.name]))
+    lake = landed_history.settle(lake, said[lake.tables.bronze.name])
     for table in lake.existing_tables() if place.folder else []:
         if table != lake.tables.quality:  # the gate may write to it now, and makes it settled
             log_properties.settle(

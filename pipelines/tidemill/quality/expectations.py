@@ -141,10 +141,6 @@ def _unless_empty(rule: Rule) -> Any:
 
 
 def _micros(rule: Rule) -> int:
-    return int(rule.age.total_seconds()) * 1_000_000
-
-
-def _longest(rule: Rule) -> int:
     longest = max([rule.age, *(one.history for one in rule.longer)])
     return int(longest.total_seconds()) * 1_000_000
 
@@ -167,5 +163,5 @@ _EXPECTED: Mapping[str, Callable[[Rule], Expectation]] = {
     ),
     "bad_time": lambda r: _column(r, "ValuesToNotBeNull", r.of.name, _has_type(r)),
     "in_future": lambda r: _column(r, "ValuesToBeBetween", AHEAD, max_value=_micros(r)),
-    "too_old": lambda r: _column(r, "ValuesToBeBetween", AHEAD, min_value=-_longest(r)),
+    "too_old": lambda r: _column(r, "ValuesToBeBetween", AHEAD, min_value=-_micros(r)),
 }

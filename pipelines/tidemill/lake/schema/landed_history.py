@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from pyspark.sql import functions as F
@@ -26,28 +27,24 @@ from tidemill.lake.tables import HISTORY
 def longer(lake: Lake, said: Mapping[str, str]) -> tuple[LongerHistory, ...]:
     """Return until when records were landed under a longer `history` than the declared one, the
     oldest first; `said` are the bronze table's properties."""
-    before = _before(json.loads(said.get(HISTORY, "{}")))
+    listed = json.loads(said.get(HISTORY, "{}")).get("before", [])
+    before = (LongerHistory(until, timedelta(seconds=seconds)) for until, seconds in listed)
     return tuple(one for one in before if one.history > lake.pipeline.kept)
 
 
-def settle(lake: Lake, said: Mapping[str, str]) -> tuple[LongerHistory, ...]:
-    """Have the bronze table say which `history` holds from now on; return what `longer` does."""
-    facts = json.loads(said.get(HISTORY, "{}"))
-    declared, last = lake.pipeline.history, facts.get("history")
-    before = [one for one in _before(facts) if one.history > lake.pipeline.kept]
+def settle(lake: Lake, said: Mapping[str, str]) -> Lake:
+    """Have the bronze table say which `history` holds from now on; return the lake with what is
+    longer than that."""
+    declared, last = lake.pipeline.history, json.loads(said.get(HISTORY, "{}")).get("history")
     if last == declared:
-        return tuple(before)
-    if last and duration(last) > lake.pipeline.kept and (newest := _newest(lake)) is not None:
-        if not before or before[-1].until < newest:
+        return lake
+    before = list(lake.longer)
+    if last and duration(last) > lake.pipeline.kept:
+        newest = _newest(lake)
+        if newest is not None and (not before or before[-1].until < newest):
             before.append(LongerHistory(newest, duration(last)))
     tell(lake.spark, lake.tables.bronze.name, {HISTORY: _text(declared, before)})
-    return tuple(before)
-
-
-def _before(facts: Mapping[str, object]) -> list[LongerHistory]:
-    listed = facts.get("before", [])
-    assert isinstance(listed, list)
-    return [LongerHistory(until, timedelta(seconds=seconds)) for until, seconds in listed]
+    return replace(lake, longer=tuple(before))
 
 
 def _text(declared: str, before: Sequence[LongerHistory]) -> str:

@@ -15,9 +15,8 @@ from sqlglot import exp
 from tidemill.query.engines.expression_rules.attempted import without_attempt
 from tidemill.query.engines.expression_rules.rule import call, cast, refuse
 from tidemill.query.engines.expression_rules.rule_table import translated
-from tidemill.query.engines.spark_types import common, family
+from tidemill.query.engines.spark_types import SPARK, common, family
 
-SPARK = "databricks"  # sqlglot's name for the dialect of Spark with Delta
 Columns = Mapping[str, str]  # of a relation: their types, in order
 
 # What a node of a query may have beside its expressions; anything else makes it Spark's.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+SPARK = "databricks"  # sqlglot's name for the dialect of Spark with Delta
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FAMILIES = {**dict.fromkeys(WHOLE, "whole"), "integer": "whole", "long": "whole"}
 _NESTED = ("array", "map", "struct", "decimal")

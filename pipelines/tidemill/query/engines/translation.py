@@ -19,8 +19,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from tidemill.query.engines.clauses import SPARK, Columns, QueryClauses
+from tidemill.query.engines.clauses import Columns, QueryClauses
 from tidemill.query.engines.expression_rules.rule import refuse
+from tidemill.query.engines.spark_types import SPARK
 
 Find = Callable[[str], Columns | None]  # the columns of a table or view, None where there is none
 

@@ -10,15 +10,16 @@ import sqlglot
 from sqlglot import exp
 
 from tidemill.features.expressions import fallible
+from tidemill.query.engines.spark_types import SPARK
 
 
 def without_attempt(branch: exp.If) -> None:
     """Take the condition from a branch of a CASE where it says that its value does not fail."""
     times = [each.this for each in branch.this.find_all(exp.UnixSeconds)]
-    if times and _holds(branch.args["true"], times[0]) == branch.this.sql(dialect="spark"):
+    if times and _holds(branch.args["true"], times[0]) == branch.this.sql(dialect=SPARK):
         branch.set("this", exp.true())
 
 
 def _holds(value: exp.Expr, time: exp.Expr) -> str:
-    text = fallible.holds(value.sql(dialect="spark"), time.sql(dialect="spark"))
-    return sqlglot.parse_one(text, dialect="spark").sql(dialect="spark")
+    text = fallible.holds(value.sql(dialect=SPARK), time.sql(dialect=SPARK))
+    return sqlglot.parse_one(text, dialect=SPARK).sql(dialect=SPARK)

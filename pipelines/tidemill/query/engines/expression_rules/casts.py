@@ -6,10 +6,11 @@ import re
 
 from sqlglot import exp
 
+from tidemill.features.types import BIGINTS
 from tidemill.query.engines.expression_rules.numbers import WIDE
 from tidemill.query.engines.expression_rules.rule import Types, call, cast, refuse, stop
 from tidemill.query.engines.expression_rules.time_functions import time_literal
-from tidemill.query.engines.spark_types import decimal, family
+from tidemill.query.engines.spark_types import SPARK, decimal, family
 
 _PLAIN = {"boolean": "true|false", "double": r"-?\d{1,300}(\.\d{1,300})?"}
 
@@ -54,7 +55,7 @@ def casted(node: exp.Expr, types: Types) -> tuple[exp.Expr, str]:
 
 def _type_of(node: exp.Expr) -> str:
     """Return the type of a cast as tables name theirs."""
-    said = node.args["to"].sql("spark").lower().replace("`", "")
+    said = node.args["to"].sql(SPARK).lower().replace("`", "")
     return re.sub(r"(decimal\(\d+), ", r"\1,", said)
 
 
@@ -64,7 +65,7 @@ def _is_plain_literal(node: exp.Expr, to: str) -> bool:
         return False
     if to == "bigint":
         whole = re.fullmatch(r"-?\d{1,19}", node.name, re.ASCII)
-        return whole is not None and -(2**63) <= int(node.name) < 2**63
+        return whole is not None and int(node.name) in BIGINTS
     pattern = _PLAIN.get(to)
     if family(to) == "decimal":
         digits, scale = decimal(to)
