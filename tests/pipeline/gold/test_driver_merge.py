@@ -23,7 +23,7 @@ from sales import CASES, Sales
 from ticks import refresh_at, wishing
 from tidemill.lake.commits import checksum, data_files, folder_merge, turns
 from tidemill.operations.maintenance import maintenance
-from tidemill.pipeline.gold import merge as merging
+from tidemill.pipeline import driver_merge
 
 GOLD = "engagement_features"
 START = datetime(2026, 11, 20, 8, 0, tzinfo=timezone.utc)
@@ -67,9 +67,9 @@ def test_rows_feed_and_ledgers_are_those_of_sparks_merge(
         sales.draw(draws, START + timedelta(minutes=40 * number), 40, 12) for number in range(8)
     ]
     for number, batch in enumerate(batches):
-        for lake, most in zip(both, (merging.MOST_VALUES, 0), strict=True):
+        for lake, most in zip(both, (driver_merge.MOST_VALUES, 0), strict=True):
             with monkeypatch.context() as patched:
-                patched.setattr(merging, "MOST_VALUES", most)
+                patched.setattr(driver_merge, "MOST_VALUES", most)
                 lake.feed(batch)
         folders = [tmp_path / name / "sales_features" for name in ("driver", "spark")]
         assert [by_driver(folder) for folder in folders] == [True, False]
@@ -284,7 +284,7 @@ def test_where_the_driver_fails_spark_merges(
     with monkeypatch.context() as patched:
         patched.setattr("deltalake.table.TableMerger.execute", full)
         lake.feed([view_at("10:01")])
-    said = [record.getMessage() for record in caplog.records if record.name == merging.__name__]
+    said = [record.getMessage() for record in caplog.records if record.name == driver_merge.__name__]
     assert len(said) == 1 and said[0].startswith("engagement_features: ")
     assert "No space left on device" in said[0] and said[0].endswith("Spark merges instead")
     assert not by_driver(gold_of(lake)) and lake.different() == 0
@@ -334,7 +334,7 @@ def test_arrow_and_deltalake_filter_what_the_driver_wrote(lakes: Lakes) -> None:
 def test_many_values_are_sparks_and_a_filter_counts_as_a_thousand(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "MOST_VALUES", 1_500)
+    monkeypatch.setattr(driver_merge, "MOST_VALUES", 1_500)
     features = [sales.count().over("1h"), sales.bloom("merchant", capacity=50).over("1h")]
     lake = Sales.new(spark, tmp_path / "lake", sales.declare(features))
     draws, gold = random.Random(1), tmp_path / "lake" / "sales_features"

@@ -32,6 +32,7 @@ _READ_OTHERWISE = re.compile(r"[%\\]")
 # What a table may ask of who writes it; beyond these, Spark does.
 _WRITABLE = {"appendOnly", "invariants", "changeDataFeed"}
 _INTERVAL = "delta.checkpointInterval"
+_STATISTICS = "delta.dataSkippingStatsColumns"
 _DELTAS_OWN = "10"  # the interval where a table has none
 # Small enough for a reader of two cores to share a file of a few million rows.
 _ROW_GROUP = 262_144
@@ -58,7 +59,7 @@ def suits(folder: Path, columns: Mapping[str, str], most_bytes: int) -> bool:
         protocol, said = table.protocol(), table.metadata()
     if {*(protocol.writer_features or [])} - _WRITABLE or protocol.reader_features:
         return False
-    if protocol.min_writer_version not in {2, 7} or said.partition_columns:
+    if protocol.min_writer_version not in {2, 7} or _tells_of_lists(said.configuration, columns):
         return False
     version = table.version()
     if (version + 1) % int(said.configuration.get(_INTERVAL, _DELTAS_OWN)) == 0:
@@ -76,12 +77,13 @@ def merge(
     ledger: Mapping[str, Any],
     transaction: Transaction,
 ) -> bool:
-    """MERGE rows, each of another key and with `__action`, into the table in a folder, by the
-    clauses (of insert, update, delete) that there are rows for; at least one of them.
+    """MERGE rows, each of other keys and with `__action`, into the table in a folder, by the
+    clauses that there are rows for, at least one: insert, update, delete, and write, which is an
+    update of a row that is there and else an insert. None of the keys is null.
 
-    False, and nothing is committed, where the table has seen the transaction's number or another
-    commit came first. LakeError where `deltalake` fails, as on a disk that is full; then nothing is
-    committed either.
+    False, and nothing is committed, where the table has seen the transaction's number, another
+    commit came first, or nothing changes. LakeError where `deltalake` fails, as on a disk that is
+    full; then nothing is committed either.
     """
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties
     from deltalake import Transaction as Seen
@@ -110,20 +112,35 @@ def merge(
             ),
             writer_properties=WriterProperties(compression="SNAPPY", max_row_group_size=_ROW_GROUP),
         )
+        changing = {name: value for name, value in values.items() if name not in keys}
         if "delete" in clauses:
             merger = merger.when_matched_delete("new.__action = 'delete'")
-        if "update" in clauses:
-            changing = {name: value for name, value in values.items() if name not in keys}
-            merger = merger.when_matched_update(changing, "new.__action = 'update'")
+        for name in {"update", "write"}.intersection(clauses):
+            merger = merger.when_matched_update(changing, f"new.__action = '{name}'")
         if "insert" in clauses:
             merger = merger.when_not_matched_insert(values)
+        if "write" in clauses:
+            merger = merger.when_not_matched_insert(values, "new.__action = 'write'")
+        before = table.version()
         try:
             merger.execute()
         except CommitFailedError:
             return False
+        if table.version() == before:  # no row was found to delete, and there is no other
+            return False
     with suppress(OSError):  # it is merged; without a checksum the next MERGE is Spark's
         checksum.follow(folder / "_delta_log", table.version())
     return True
+
+
+def _tells_of_lists(properties: Mapping[str, str], columns: Mapping[str, str]) -> bool:
+    """Return whether the table has statistics of a list, in which `deltalake` counts an empty one
+    as null: who then asks for rows where it is not null would miss them."""
+    lists = {name for name, kind in columns.items() if "array" in kind.lower()}
+    told = properties.get(_STATISTICS)
+    if told is None:  # then of the first columns, whatever they are
+        return bool(lists)
+    return not lists.isdisjoint(re.split(r"[`.,\s]+", told))
 
 
 @contextmanager

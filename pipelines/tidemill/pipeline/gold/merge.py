@@ -11,32 +11,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from tidemill.config.settings import iso
-from tidemill.errors import LakeError
 from tidemill.features import FeatureView
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import folder_merge, ledger, turns, writer
+from tidemill.lake.commits import ledger, writer
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.races import lost_race
-from tidemill.lake.parameters import ask, is_connect
+from tidemill.lake.parameters import ask
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.statements import statement
-from tidemill.lake.tables import Table
+from tidemill.pipeline import driver_merge
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
 
 log = logging.getLogger(__name__)
-
-# What the driver merges: values of changed keys that come to it, and bytes of a gold that it reads
-# and writes again.
-MOST_VALUES, MOST_BYTES = 2_000_000, 512 << 20
-LARGE_VALUE = 1_000  # plain values
 
 
 def merge_changes(
@@ -71,7 +64,9 @@ def merge(
     fields = {**ledger_fields, "changed": sum(counts.values())}
     gold = lake.tables.of(view).gold
     transaction = (lake.app_id(gold), int(fields["refresh"]))
-    by_driver = _merged_by_driver(lake, view, gold, changed, fields, counts, transaction)
+    by_driver = driver_merge.merge(
+        lake, gold, changed, fields["changed"], view.keys, counts.keys(), fields, transaction
+    )
     if by_driver is not None:
         return fields["changed"] if by_driver else None
     text = statement("merge", view, clauses=counts.keys() or {"insert"})
@@ -84,54 +79,6 @@ def merge(
                 raise
             return None
     return fields["changed"] if merged else None
-
-
-def _merged_by_driver(
-    lake: Lake,
-    view: FeatureView,
-    gold: Table,
-    changed: DataFrame,
-    fields: Mapping[str, Any],
-    counts: Mapping[str, int],
-    transaction: writer.Transaction,
-) -> bool | None:
-    """MERGE in the driver where it may; return whether it did, False where another came first, None
-    where the MERGE is Spark's, also as the driver's failed: it commits all or nothing."""
-    folder = lake.place.folder and lake.place.folder / gold.name
-    with turns.turn_if_free(folder) as ours:
-        if not folder or not ours:
-            return None
-        try:
-            if not _is_of_driver(lake, folder, gold, changed, fields["changed"]):
-                return None
-            rows = changed.toArrow()
-            return folder_merge.merge(
-                folder, rows, view.keys, gold.column_names, counts.keys(), fields, transaction
-            )
-        except LakeError as error:
-            log.warning("%s; Spark merges instead", error)
-            return None
-
-
-def _is_of_driver(lake: Lake, folder: Path, gold: Table, rows: DataFrame, changed: int) -> bool:
-    """Return whether the driver merges, of gold in a folder: some rows and few values of them, each
-    of the column's own type, as Spark alone casts them as its SQL does. A commit without rows is
-    Spark's, as `deltalake` makes none."""
-    if not changed or is_connect(lake.spark):
-        return False
-    types = lake.metadata(gold.name).types
-    if changed * sum(map(_weight, types.values())) > MOST_VALUES:
-        return False
-    given = {name: kind.lower() for name, kind in rows.dtypes}
-    if any(given.get(name) != kind for name, kind in types.items()):
-        return False
-    return folder_merge.suits(folder, types, MOST_BYTES)
-
-
-def _weight(kind: str) -> int:
-    """Return for how many plain values a value of this type counts: a sketch or a list has some
-    thousands of bytes."""
-    return LARGE_VALUE if kind.startswith(("binary", "array", "map", "struct")) else 1
 
 
 def _replace(

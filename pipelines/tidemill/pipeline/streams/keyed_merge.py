@@ -1,4 +1,8 @@
-"""Rows into a stream's table by their keys, in one commit that carries its ledger."""
+"""Rows into a stream's table by their keys, in one commit that carries its ledger.
+
+    few rows, without a null among the keys, in a folder     the driver merges
+    any other                                                Spark's MERGE
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,6 +24,7 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.races import past_others
 from tidemill.lake.parameters import beside_code, literal
 from tidemill.lake.tables import Table
+from tidemill.pipeline import driver_merge
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +58,8 @@ def bring(
     """MERGE the rows that change in a batch, one for each `keys` and `start`, a time, where there
     is one; of rows that are `GONE` the table's goes. No row makes no commit. The ledger has what is
     `told` too, and the seconds since `started`, by the monotonic clock. The frame is read twice."""
-    counts = _counted(rows, start)
+    by = [*keys, *filter(None, [start])]
+    counts = _counted(rows, by, start)
     if not counts["accepted"]:
         return
     reach("stream.counted")
@@ -62,16 +70,45 @@ def bring(
         **(told or {}),
         "seconds": {"stream": round(time.monotonic() - started, 3)},
     }
-    _merge(rows, counts, fields, lake, table, keys, start)
+    rows = rows.withColumn("batch", beside_code(batch, rows.columns[0]))
+    if not _merged_by_driver(rows, counts, fields, lake, table, by):
+        _merge(rows, counts, fields, lake, table, keys, start)
     reach("stream.appended")
     log.info("%s batch %d: %d rows", table.name, batch, counts["accepted"])
 
 
-def _counted(rows: DataFrame, start: str | None) -> Mapping[str, Any]:
-    """Return how many rows there are, `accepted`, and the `first` and `last` start."""
+def _counted(rows: DataFrame, by: Sequence[str], start: str | None) -> Mapping[str, Any]:
+    """Return how many rows there are, `accepted`, how many of them go, `gone`, and how many have a
+    null in `by`, `null`; and the `first` and `last` start."""
     ends = [] if start is None else [F.min(start).alias("first"), F.max(start).alias("last")]
-    (row,) = times.collect(rows.agg(F.count("*").alias("accepted"), *ends))
+    is_null = reduce(or_, (F.col(name).isNull() for name in by))
+    counted = rows.agg(
+        F.count("*").alias("accepted"),
+        F.count_if(GONE).alias("gone"),
+        F.count_if(is_null).alias("null"),
+        *ends,
+    )
+    (row,) = times.collect(counted)
     return row.asDict()
+
+
+def _merged_by_driver(
+    rows: DataFrame,
+    counts: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    lake: Lake,
+    table: Table,
+    by: Sequence[str],
+) -> bool:
+    """MERGE in the driver where it may; return whether it did."""
+    count, gone = counts["accepted"], counts["gone"]
+    if counts["null"]:  # a null is like another in Spark's MERGE alone
+        return False
+    rows = rows.withColumn("__action", F.when(F.col(GONE), "delete").otherwise("write")).drop(GONE)
+    clauses = [*["delete"] * bool(gone), *["write"] * (gone < count)]
+    transaction = lake.app_id(table), int(fields["batch"])
+    merged = driver_merge.merge(lake, table, rows, count, by, clauses, fields, transaction)
+    return bool(merged)
 
 
 def whole_hours(first: datetime, last: datetime) -> HourRange:
@@ -90,8 +127,7 @@ def _merge(
     start: str | None,
 ) -> None:
     batch = int(fields["batch"])
-    stamped = rows.withColumn("batch", beside_code(batch, rows.columns[0]))
-    stamped.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
+    rows.select(*table.column_names, GONE).createOrReplaceTempView(SOURCE)
     same = [f"known.{name} <=> changed.{name}" for name in keys]
     if start is not None:
         # The bounds are in the condition so that files of other times are not read; whole hours, as
