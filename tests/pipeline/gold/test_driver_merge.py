@@ -284,7 +284,8 @@ def test_where_the_driver_fails_spark_merges(
     with monkeypatch.context() as patched:
         patched.setattr("deltalake.table.TableMerger.execute", full)
         lake.feed([view_at("10:01")])
-    said = [record.getMessage() for record in caplog.records if record.name == driver_merge.__name__]
+    merger = driver_merge.__name__
+    said = [record.getMessage() for record in caplog.records if record.name == merger]
     assert len(said) == 1 and said[0].startswith("engagement_features: ")
     assert "No space left on device" in said[0] and said[0].endswith("Spark merges instead")
     assert not by_driver(gold_of(lake)) and lake.different() == 0

@@ -31,6 +31,9 @@ _COMPARED = "1.5.0"
 _READ_OTHERWISE = re.compile(r"[%\\]")
 # What a table may ask of who writes it; beyond these, Spark does.
 _WRITABLE = {"appendOnly", "invariants", "changeDataFeed"}
+# What a partition's value may be as a text, by Java's rules: `deltalake` writes others into a path
+# as they are, a space too, and no Spark reads the table any more.
+PLAIN_PARTITION = r"^[A-Za-z0-9][A-Za-z0-9_.-]*\z"
 _INTERVAL = "delta.checkpointInterval"
 _STATISTICS = "delta.dataSkippingStatsColumns"
 _DELTAS_OWN = "10"  # the interval where a table has none
@@ -41,9 +44,12 @@ _LEFT_TO_SPARK = re.compile(r"\b(map|variant|interval|timestamp_ntz|char|varchar
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")  # `deltalake` takes others for names in lower case
 
 
-def suits(folder: Path, columns: Mapping[str, str], most_bytes: int) -> bool:
+def suits(
+    folder: Path, columns: Mapping[str, str], most_bytes: int, partitions: Sequence[str] = ()
+) -> bool:
     """Return whether the table in a folder, of columns by name with their types, is merged into
-    here: one of `most_bytes` at most, that asks its writer for nothing more than a change data
+    here: one of `most_bytes` at most, in these partitions, that asks its writer for nothing more
+    than a change data
     feed, and is not due for a checkpoint, which Spark writes after a commit of its own. LakeError
     where `deltalake` cannot open it."""
     import deltalake
@@ -59,7 +65,9 @@ def suits(folder: Path, columns: Mapping[str, str], most_bytes: int) -> bool:
         protocol, said = table.protocol(), table.metadata()
     if {*(protocol.writer_features or [])} - _WRITABLE or protocol.reader_features:
         return False
-    if protocol.min_writer_version not in {2, 7} or _tells_of_lists(said.configuration, columns):
+    if protocol.min_writer_version not in {2, 7} or said.partition_columns != [*partitions]:
+        return False
+    if _tells_of_lists(said.configuration, columns):
         return False
     version = table.version()
     if (version + 1) % int(said.configuration.get(_INTERVAL, _DELTAS_OWN)) == 0:
@@ -79,7 +87,8 @@ def merge(
 ) -> bool:
     """MERGE rows, each of other keys and with `__action`, into the table in a folder, by the
     clauses that there are rows for, at least one: insert, update, delete, and write, which is an
-    update of a row that is there and else an insert. None of the keys is null.
+    update of a row that is there and else an insert. None of the keys is null, and the values of
+    partitions are `PLAIN_PARTITION`.
 
     False, and nothing is committed, where the table has seen the transaction's number, another
     commit came first, or nothing changes. LakeError where `deltalake` fails, as on a disk that is
@@ -133,14 +142,12 @@ def merge(
     return True
 
 
-def _tells_of_lists(properties: Mapping[str, str], columns: Mapping[str, str]) -> bool:
+def _tells_of_lists(properties: Mapping[str, str], types: Mapping[str, str]) -> bool:
     """Return whether the table has statistics of a list, in which `deltalake` counts an empty one
-    as null: who then asks for rows where it is not null would miss them."""
-    lists = {name for name, kind in columns.items() if "array" in kind.lower()}
-    told = properties.get(_STATISTICS)
-    if told is None:  # then of the first columns, whatever they are
-        return bool(lists)
-    return not lists.isdisjoint(re.split(r"[`.,\s]+", told))
+    as null: who then asks for rows where it is not null would miss them. Where columns are named
+    for statistics there is no list among them, as Delta refuses one."""
+    lists = any("array" in kind.lower() for kind in types.values())
+    return lists and _STATISTICS not in properties
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Rows into a stream's table by their keys, in one commit that carries its ledger.
 
-    few rows, without a null among the keys, in a folder     the driver merges
-    any other                                                Spark's MERGE
+few rows in a folder, that the driver takes     the driver merges
+any other                                                Spark's MERGE
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -29,6 +27,8 @@ from tidemill.pipeline import driver_merge
 log = logging.getLogger(__name__)
 
 SOURCE = "tidemill_changed_rows"
+# A list in such a table is the path of a session.
+LONGEST_LIST = 100
 GONE = "__gone"  # of a row: its keys have none any more
 HourRange = tuple[datetime, datetime]
 
@@ -59,7 +59,7 @@ def bring(
     is one; of rows that are `GONE` the table's goes. No row makes no commit. The ledger has what is
     `told` too, and the seconds since `started`, by the monotonic clock. The frame is read twice."""
     by = [*keys, *filter(None, [start])]
-    counts = _counted(rows, by, start)
+    counts = _counted(rows, table, by, start)
     if not counts["accepted"]:
         return
     reach("stream.counted")
@@ -77,15 +77,16 @@ def bring(
     log.info("%s batch %d: %d rows", table.name, batch, counts["accepted"])
 
 
-def _counted(rows: DataFrame, by: Sequence[str], start: str | None) -> Mapping[str, Any]:
-    """Return how many rows there are, `accepted`, how many of them go, `gone`, and how many have a
-    null in `by`, `null`; and the `first` and `last` start."""
+def _counted(
+    rows: DataFrame, table: Table, by: Sequence[str], start: str | None
+) -> Mapping[str, Any]:
+    """Return how many rows there are, `accepted`, how many of them go, `gone`, and how many the
+    driver does not take, `left`; and the `first` and `last` start."""
     ends = [] if start is None else [F.min(start).alias("first"), F.max(start).alias("last")]
-    is_null = reduce(or_, (F.col(name).isNull() for name in by))
     counted = rows.agg(
         F.count("*").alias("accepted"),
         F.count_if(GONE).alias("gone"),
-        F.count_if(is_null).alias("null"),
+        F.count_if(~driver_merge.is_taken(table, by)).alias("left"),
         *ends,
     )
     (row,) = times.collect(counted)
@@ -102,12 +103,22 @@ def _merged_by_driver(
 ) -> bool:
     """MERGE in the driver where it may; return whether it did."""
     count, gone = counts["accepted"], counts["gone"]
-    if counts["null"]:  # a null is like another in Spark's MERGE alone
+    if counts["left"]:
         return False
     rows = rows.withColumn("__action", F.when(F.col(GONE), "delete").otherwise("write")).drop(GONE)
     clauses = [*["delete"] * bool(gone), *["write"] * (gone < count)]
     transaction = lake.app_id(table), int(fields["batch"])
-    merged = driver_merge.merge(lake, table, rows, count, by, clauses, fields, transaction)
+    merged = driver_merge.merge(
+        lake,
+        table,
+        rows,
+        count,
+        by,
+        clauses,
+        fields,
+        transaction,
+        longest_list=LONGEST_LIST,
+    )
     return bool(merged)
 
 

@@ -6,10 +6,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.pipeline.streams.keyed_merge import LONGEST_LIST
 from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
 GAP = "__gap"
-LONGEST_PATH = 100
 
 
 def taken(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
@@ -64,6 +64,6 @@ def session_rows(events: DataFrame, sessions: Sessions) -> DataFrame:
         "size(events) = 1 AS bounce",
         "first.page AS first_page",
         "last.page AS last_page",
-        f"slice(transform(events, e -> e.page), 1, {LONGEST_PATH}) AS path",
+        f"slice(transform(events, e -> e.page), 1, {LONGEST_LIST}) AS path",
         "CAST(first.at AS DATE) AS session_day",
     )
