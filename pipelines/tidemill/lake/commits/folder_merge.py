@@ -49,9 +49,8 @@ def suits(
 ) -> bool:
     """Return whether the table in a folder, of columns by name with their types, is merged into
     here: one of `most_bytes` at most, in these partitions, that asks its writer for nothing more
-    than a change data
-    feed, and is not due for a checkpoint, which Spark writes after a commit of its own. LakeError
-    where `deltalake` cannot open it."""
+    than a change data feed, and is not due for a checkpoint, which Spark writes after a commit of
+    its own. LakeError where `deltalake` cannot open it."""
     import deltalake
 
     if deltalake.__version__ != _COMPARED or _READ_OTHERWISE.search(str(folder)):
