@@ -96,7 +96,7 @@ def test_nothing_but_the_local_session_goes_through_the_jvm() -> None:
     refused_there = {"monitoring/profile/stack_sampler.py"}  # `Profiles.of` does
     # `checkpointed`, `_forget_logs` and `gathered_sums` look first
     not_there = {
-        "pipeline/silver/frame_cache.py",
+        "pipeline/row_writes/frame_cache.py",
         "operations/swap/exchange.py",
         "training/by_event_time/gathered_sums.py",
     }

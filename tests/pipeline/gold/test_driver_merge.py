@@ -23,7 +23,7 @@ from sales import CASES, Sales
 from ticks import refresh_at, wishing
 from tidemill.lake.commits import checksum, data_files, folder_merge, turns
 from tidemill.operations.maintenance import maintenance
-from tidemill.pipeline import driver_merge
+from tidemill.pipeline.row_writes import driver_merge
 
 GOLD = "engagement_features"
 START = datetime(2026, 11, 20, 8, 0, tzinfo=timezone.utc)

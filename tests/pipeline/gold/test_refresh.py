@@ -26,8 +26,8 @@ from tidemill.pipeline import on_demand, view_refresh
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.observer import Callback
 from tidemill.pipeline.queries import Pipeline
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.runner import Recorder
-from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.sources.generator.source import Generator
 
 pytestmark = pytest.mark.connect

@@ -19,7 +19,7 @@ from lakes import at
 from stream_lakes import Event, StreamLake, declared
 from tidemill.lake import times
 from tidemill.lake.commits import data_files, folder_merge
-from tidemill.pipeline import driver_merge
+from tidemill.pipeline.row_writes import driver_merge
 from tidemill.pipeline.steps import stream_step
 from tidemill.pipeline.streams import keyed_merge
 

@@ -28,8 +28,8 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.operations.rebuild import backfill_rows
 from tidemill.operations.rebuild.wanted import Wanted
 from tidemill.operations.rebuild.work import Work
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.silver import lookup
-from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.lookup import Readings
 
 LOOKED_UP = "events looked up again"

@@ -19,7 +19,7 @@ from tidemill.lake.times import at
 from tidemill.operations.recompute import late_causes
 from tidemill.operations.recompute.late_causes import AT, MISSING, WHAT
 from tidemill.operations.recompute.wanted_days import ONE, KnownEvents, midnight
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.streams.stream_rows import stream_rows
 
 NONE, _LEAST = timedelta(0), timedelta(microseconds=1)

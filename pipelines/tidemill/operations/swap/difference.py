@@ -29,8 +29,8 @@ from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.operations.swap import other_generation
 from tidemill.pipeline.connection import Opening
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.silver import minute_buckets
-from tidemill.pipeline.silver.frame_cache import cached
 
 
 def differences(

@@ -41,7 +41,7 @@ from tidemill.pipeline.gold.served_versions import (
     answers_since,
     newest_answer,
 )
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 
 log = logging.getLogger(__name__)
 

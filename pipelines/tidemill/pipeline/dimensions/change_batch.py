@@ -29,7 +29,7 @@ from tidemill.lake.commits.races import past_others
 from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
 from tidemill.pipeline.dimensions import change_records, dimension_merge
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.silver.validation import changed_fields
 
 log = logging.getLogger(__name__)

@@ -38,8 +38,8 @@ from tidemill.pipeline.gold.context import (
     RefreshRequest,
 )
 from tidemill.pipeline.gold.strategy import adds_up
+from tidemill.pipeline.row_writes.frame_cache import cached, kept_for_merge
 from tidemill.pipeline.silver import hour_buckets
-from tidemill.pipeline.silver.frame_cache import cached, kept_for_merge
 from tidemill.pipeline.silver.hour_buckets import Hours
 
 

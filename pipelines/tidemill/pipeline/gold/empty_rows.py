@@ -11,7 +11,7 @@ from tidemill.lake.commits import ledger
 from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.pipeline.gold.merge import merge
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 
 _OF_ONE_REFRESH = ("why", "drift", "events_drift")  # in a ledger, that maintenance does not repeat
 

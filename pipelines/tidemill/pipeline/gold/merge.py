@@ -25,9 +25,9 @@ from tidemill.lake.commits.races import lost_race
 from tidemill.lake.parameters import ask
 from tidemill.lake.schema.sql_views import make_views
 from tidemill.lake.statements import statement
-from tidemill.pipeline import driver_merge
 from tidemill.pipeline.gold import overflow
 from tidemill.pipeline.gold.context import Changes, RefreshContext, RefreshPlan, RefreshRequest
+from tidemill.pipeline.row_writes import driver_merge
 
 log = logging.getLogger(__name__)
 

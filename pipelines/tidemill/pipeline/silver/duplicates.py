@@ -33,8 +33,8 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.parameters import literal
 from tidemill.lake.times import of_epoch
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.silver import validation
-from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.silver.judged_batch import PLACE, JudgedBatch, Totals, totals
 from tidemill.pipeline.silver.known_events import Hashes, KnownEvents
 

@@ -22,8 +22,8 @@ from pyspark.sql import functions as F
 from tidemill.lake.append import digest, digest_of_all
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import beside_code
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.silver import lateness, replays, validation
-from tidemill.pipeline.silver.frame_cache import cached
 
 PLACE = "__place"  # the column that tells rows apart which are the same
 REFUSED = "__refused"

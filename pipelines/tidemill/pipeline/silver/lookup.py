@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from tidemill.config.dimension import Dimension, Enrichment
 from tidemill.features.windows import duration
 from tidemill.lake.catalog import Lake
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 
 SMALL = 256 * 2**20  # bytes of a dimension's files that are sent to every task
 Versions = Mapping[str, int]

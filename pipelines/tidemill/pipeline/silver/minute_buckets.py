@@ -29,7 +29,7 @@ from tidemill.lake.parameters import ask
 from tidemill.lake.statements import statement
 from tidemill.lake.tables import Table
 from tidemill.lake.times import of_epoch
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from tidemill.features.windows import duration
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits.failpoints import reach
 from tidemill.pipeline.failures import explained
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.sinks import unsent_alerts
 from tidemill.pipeline.sinks.delivery import Delivered, NotNow
 from tidemill.pipeline.sinks.unsent_alerts import VERSION

@@ -28,7 +28,7 @@ from tidemill.lake.session.temporary_conf import temporary_conf
 from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.gold import refresh as gold
 from tidemill.pipeline.gold.refresh import Refreshed
-from tidemill.pipeline.silver.frame_cache import cached
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.stateful import state_input
 from tidemill.pipeline.stateful.processor import Keeper, Names, ddl
 

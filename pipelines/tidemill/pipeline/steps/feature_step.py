@@ -19,8 +19,8 @@ from tidemill.pipeline import queries
 from tidemill.pipeline.batch_failures import of_batch
 from tidemill.pipeline.publication import publish_view
 from tidemill.pipeline.queries import Pipeline, Trigger
+from tidemill.pipeline.row_writes.frame_cache import cached
 from tidemill.pipeline.silver import minute_buckets
-from tidemill.pipeline.silver.frame_cache import cached
 from tidemill.pipeline.view_refresh import arrive_view, refresh_view
 
 

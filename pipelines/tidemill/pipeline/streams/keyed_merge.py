@@ -22,7 +22,7 @@ from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.commits.races import past_others
 from tidemill.lake.parameters import beside_code, literal
 from tidemill.lake.tables import Table
-from tidemill.pipeline import driver_merge
+from tidemill.pipeline.row_writes import driver_merge
 
 log = logging.getLogger(__name__)
 

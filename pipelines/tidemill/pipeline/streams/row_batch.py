@@ -14,7 +14,7 @@ from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import ledger
 from tidemill.lake.commits.failpoints import reach
 from tidemill.lake.parameters import beside_code
-from tidemill.pipeline.silver.frame_cache import cached, kept_for_merge
+from tidemill.pipeline.row_writes.frame_cache import cached, kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver.frame_cache import kept_for_merge
+from tidemill.pipeline.row_writes.frame_cache import kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
 from tidemill.pipeline.streams.keyed_merge import GONE, HourRange, whole_hours
 from tidemill.pipeline.streams.operators.input_rows import TIME

@@ -17,7 +17,7 @@ from tidemill.config.stream_operators.span import Span
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.lake.catalog import Lake
 from tidemill.lake.tables import Table
-from tidemill.pipeline.silver.frame_cache import kept_for_merge
+from tidemill.pipeline.row_writes.frame_cache import kept_for_merge
 from tidemill.pipeline.streams import keyed_merge
 from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
