@@ -1,4 +1,4 @@
-"""What a table on disk says, read from its log and its files; neither Spark nor the package."""
+"""What a table on disk says, by its log, its files and its change feed; not by the package."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 
 def newest(table: Path) -> int:
@@ -20,6 +21,19 @@ def ledgers(table: Path) -> list[dict[str, Any]]:
     """The ledgers of the table's commits, oldest first."""
     told = (action["commitInfo"].get("userMetadata") for action in _actions(table, "commitInfo"))
     return [json.loads(text) for text in told if text]
+
+
+def by_driver(table: Path) -> bool:
+    """Whether the newest commit is of `deltalake`, in the driver; else it is Spark's."""
+    told = [action["commitInfo"] for action in _actions(table, "commitInfo")]
+    return str(told[-1]["engineInfo"]).startswith("delta-rs")
+
+
+def change_feed(spark: SparkSession, table: Path, first: int = 0) -> list[str]:
+    """The rows of the table's change data feed as texts, but for when, as Spark reads them."""
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = reader.option("startingVersion", first).load(str(table)).drop("_commit_timestamp")
+    return sorted(str(row) for row in rows.collect())
 
 
 def rows(table: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@ Spark's after all."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import sales
+from deltalog import by_driver, change_feed
 from lakes import Event, Lakes, TestLake, at
 from sales import CASES, Sales
 from ticks import refresh_at, wishing
@@ -31,14 +31,6 @@ START = datetime(2026, 11, 20, 8, 0, tzinfo=timezone.utc)
 
 def view_at(text: str, profile: str = "p") -> Event:
     return (None, profile, "g", "view", at(text))
-
-
-def by_driver(folder: Path) -> bool:
-    """Whether the newest commit is the driver's."""
-    newest = max((folder / "_delta_log").glob("*.json"))
-    actions = [json.loads(line) for line in newest.read_text().splitlines()]
-    (told,) = [action["commitInfo"] for action in actions if "commitInfo" in action]
-    return str(told["engineInfo"]).startswith("delta-rs")
 
 
 def gold_of(lake: TestLake) -> Path:
@@ -77,7 +69,7 @@ def test_rows_feed_and_ledgers_are_those_of_sparks_merge(
         assert ours == sparks, f"batch {number}"
         assert both[0].gold() == both[1].gold()
     first = min(int(at_version) for at_version in ours)
-    feeds = [feed(spark, folder, first) for folder in folders]
+    feeds = [change_feed(spark, folder, first) for folder in folders]
     assert feeds[0] == feeds[1] and feeds[0]
     python = [python_feed(folder, first) for folder in folders]
     assert python[0] == python[1] and len(python[0]) == len(feeds[0])
@@ -95,12 +87,6 @@ def commits(lake: Sales) -> dict[int, tuple[Any, ...]]:
             told = {name: value for name, value in one.ledger.items() if name not in own}
             found[one.version] = (told, *(one.metric(name) for name in COUNTED))
     return found
-
-
-def feed(spark: SparkSession, folder: Path, first: int) -> list[str]:
-    reader = spark.read.format("delta").option("readChangeFeed", "true")
-    rows = reader.option("startingVersion", first).load(str(folder)).drop("_commit_timestamp")
-    return sorted(str(row) for row in rows.collect())
 
 
 def python_feed(folder: Path, first: int) -> list[str]:

@@ -3,7 +3,6 @@ partition, and when it is Spark's after all."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from deltalog import by_driver, change_feed
 from lakes import at
 from stream_lakes import Event, StreamLake, declared
 from tidemill.lake import times
@@ -34,14 +34,6 @@ TOTALS = {
 BOTH = declared([{"name": "visits", "sessions": SESSIONS}, {"name": "counts", "totals": TOTALS}])
 
 
-def by_driver(lake: StreamLake, name: str) -> bool:
-    """Whether the newest commit of a table is the driver's."""
-    newest = max((folder_of(lake, name) / "_delta_log").glob("*.json"))
-    actions = [json.loads(line) for line in newest.read_text().splitlines()]
-    (told,) = [action["commitInfo"] for action in actions if "commitInfo" in action]
-    return str(told["engineInfo"]).startswith("delta-rs")
-
-
 def folder_of(lake: StreamLake, name: str) -> Path:
     assert lake.lake.place.folder
     return lake.lake.place.folder / name
@@ -55,12 +47,6 @@ def step(lake: StreamLake, *events: Event) -> None:
 
 def rows_of(spark: SparkSession, folder: Path) -> list[str]:
     return sorted(str(row) for row in spark.read.format("delta").load(str(folder)).collect())
-
-
-def feed_of(spark: SparkSession, folder: Path) -> list[str]:
-    reader = spark.read.format("delta").option("readChangeFeed", "true")
-    rows = reader.option("startingVersion", 0).load(str(folder)).drop("_commit_timestamp")
-    return sorted(str(row) for row in rows.collect())
 
 
 def merges_of(lake: StreamLake) -> list[tuple[Any, ...]]:
@@ -98,12 +84,12 @@ def test_sessions_are_those_of_sparks_merge(
                 patched.setattr(driver_merge, "MOST_VALUES", most)
                 lake.lake = lake.reopened(BOTH).lake  # one session knows the tables of one lake
                 step(lake, *new)
-        assert [by_driver(lake, "visits") for lake in lakes] == [True, False]
+        assert [by_driver(folder_of(lake, "visits")) for lake in lakes] == [True, False]
         assert rows_of(spark, folders[0]) == rows_of(spark, folders[1])
         deleted += merges_of(lakes[0])[0][3] or 0
     assert deleted, "none was joined"
     assert merges_of(lakes[0]) == merges_of(lakes[1])
-    assert feed_of(spark, folders[0]) == feed_of(spark, folders[1])
+    assert change_feed(spark, folders[0]) == change_feed(spark, folders[1])
     application = lakes[0].lake.app_id(lakes[0].lake.tables.streams["visits"])
     table = DeltaTable(str(folders[0]))
     assert table.transaction_version(application) == lakes[0].batch
@@ -140,14 +126,14 @@ def test_partitions_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
     lake, start = StreamLake.new(spark, tmp_path / "lake", BOTH), at("10:00")
     plain, other = ["a", "B-2", "c_3.d"], ["a/b", "a%2Fb", "c=d e", "x:y?#", "ünï", "'q\"", " "]
     bring(lake, 0, *((name, start, 1, False) for name in plain))
-    assert by_driver(lake, "counts")
+    assert by_driver(folder_of(lake, "counts"))
     for batch, name in enumerate([*other, "", "a\n"], 1):
         bring(lake, batch, (name, start, batch, False))
-        assert not by_driver(lake, "counts"), name
+        assert not by_driver(folder_of(lake, "counts")), name
     bring(lake, 20, *((name, start, 2, False) for name in [*plain, *other]))
-    assert not by_driver(lake, "counts")
+    assert not by_driver(folder_of(lake, "counts"))
     bring(lake, 21, *((name, start, 3, False) for name in plain))
-    assert by_driver(lake, "counts")
+    assert by_driver(folder_of(lake, "counts"))
     expected = [(name, start, 3, 21) for name in plain]
     expected += [(name, start, 2, 20) for name in other]
     expected += [(None, start, 8, 8), ("a\n", start, 9, 9)]
@@ -157,11 +143,11 @@ def test_partitions_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_null_key_is_sparks(spark: SparkSession, tmp_path: Path) -> None:
     lake, start = StreamLake.new(spark, tmp_path / "lake", BOTH), at("10:00")
     bring(lake, 0, ("a", start, 1, False), (None, start, 1, False))
-    assert not by_driver(lake, "counts")
+    assert not by_driver(folder_of(lake, "counts"))
     bring(lake, 1, ("a", start, 2, False))
-    assert by_driver(lake, "counts")
+    assert by_driver(folder_of(lake, "counts"))
     bring(lake, 2, (None, start, 3, False))
-    assert not by_driver(lake, "counts")
+    assert not by_driver(folder_of(lake, "counts"))
     assert counts(lake) == [("a", start, 2, 1), (None, start, 3, 2)]
 
 
@@ -175,7 +161,7 @@ def test_rows_that_go_and_are_not_there_leave_their_ledger(
     (newest,) = lake.lake.commits("counts", 1)
     assert newest.ledger and newest.ledger["batch"] == 1
     bring(lake, 2, ("a", start, 1, True), ("b", start, 4, False))
-    assert by_driver(lake, "counts") and counts(lake) == [("b", start, 4, 2)]
+    assert by_driver(folder_of(lake, "counts")) and counts(lake) == [("b", start, 4, 2)]
     bring(lake, 2, ("a", start, 9, False))  # the table has the number
     assert counts(lake) == [("b", start, 4, 2)]
 

@@ -123,11 +123,12 @@ def merge(
         changing = {name: value for name, value in values.items() if name not in keys}
         if "delete" in clauses:
             merger = merger.when_matched_delete("new.__action = 'delete'")
-        for name in {"update", "write"}.intersection(clauses):
-            merger = merger.when_matched_update(changing, f"new.__action = '{name}'")
+        if "update" in clauses:
+            merger = merger.when_matched_update(changing, "new.__action = 'update'")
         if "insert" in clauses:
             merger = merger.when_not_matched_insert(values)
         if "write" in clauses:
+            merger = merger.when_matched_update(changing, "new.__action = 'write'")
             merger = merger.when_not_matched_insert(values, "new.__action = 'write'")
         before = table.version()
         try:

@@ -1,7 +1,7 @@
 """Rows into a stream's table by their keys, in one commit that carries its ledger.
 
-few rows in a folder, that the driver takes     the driver merges
-any other                                                Spark's MERGE
+few rows in a folder, which the driver takes     the driver merges
+any other                                        Spark's MERGE
 """
 
 from __future__ import annotations
@@ -102,24 +102,14 @@ def _merged_by_driver(
     by: Sequence[str],
 ) -> bool:
     """MERGE in the driver where it may; return whether it did."""
-    count, gone = counts["accepted"], counts["gone"]
     if counts["left"]:
         return False
+    count, gone = counts["accepted"], counts["gone"]
     rows = rows.withColumn("__action", F.when(F.col(GONE), "delete").otherwise("write")).drop(GONE)
     clauses = [*["delete"] * bool(gone), *["write"] * (gone < count)]
     transaction = lake.app_id(table), int(fields["batch"])
-    merged = driver_merge.merge(
-        lake,
-        table,
-        rows,
-        count,
-        by,
-        clauses,
-        fields,
-        transaction,
-        longest_list=LONGEST_LIST,
-    )
-    return bool(merged)
+    words = lake, table, rows, count, by, clauses, fields, transaction
+    return bool(driver_merge.merge(*words, longest_list=LONGEST_LIST))
 
 
 def whole_hours(first: datetime, last: datetime) -> HourRange:
