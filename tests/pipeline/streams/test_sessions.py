@@ -11,11 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from deltalog import by_driver
 from lakes import at
 from stream_lakes import Event, StreamLake, declared
 from tidemill.lake import times
 from tidemill.pipeline.steps import stream_step
-from tidemill.pipeline.streams import session_batch
+from tidemill.pipeline.streams import session_engines
 
 WORDS: dict[str, Any] = {
     "keys": ["item"],
@@ -81,6 +82,21 @@ def step(lake: StreamLake, *events: Event) -> None:
     stream_step.stateless_batch(new, lake.batch, lake=lake.lake, name="visits")
 
 
+@pytest.fixture(params=["driver", "spark"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who answers what a batch has to do with the sessions that are there, and nobody else."""
+    other = {"driver": "in_spark", "spark": "in_driver"}[request.param]
+
+    def refused(*_: Any) -> Any:
+        if request.param == "driver":
+            raise AssertionError("Spark was asked")
+        raise session_engines.NotInDriver("the test is of Spark")
+
+    monkeypatch.setattr(session_engines, other, refused)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("engine")
 def test_sessions_are_what_brute_force_says_after_every_batch(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -136,6 +152,7 @@ def test_a_late_event_joins_two_closed_sessions(spark: SparkSession, tmp_path: P
     assert newest.operation == "MERGE" and newest.metric("numTargetRowsDeleted") == 1
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_batch_without_events_of_sessions_closes_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -149,36 +166,84 @@ def test_a_batch_without_events_of_sessions_closes_them(
     assert [closed for _, _, closed, *_ in found(lake).values()] == [True, True]
 
 
-def test_of_the_sessions_those_near_a_batch_are_read(
+def days_of_sessions(spark: SparkSession, tmp_path: Path) -> tuple[StreamLake, list[Event]]:
+    """A lake with a file of sessions for each of six days, of which the last begins at 08:10."""
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    days = [at("08:10") - timedelta(days=5 - n) for n in range(6)]
+    events: list[Event] = [("home", "abcdef"[n], day) for n, day in enumerate(days)]
+    for event in events:
+        step(lake, event)
+    assert len(spark.table("visits").inputFiles()) == 6
+    return lake, events
+
+
+NEAR: list[Event] = [("cart", "f", at("08:20")), ("cart", "f", at("08:45"))]
+
+
+def test_spark_reads_the_sessions_near_a_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file for each of six days; then a batch reads what it touches, and what may be open."""
-    read: dict[str, list[int]] = {"_of_hours": [], "_open": []}
+    """A batch reads what it touches, and what may be open."""
+    lake, events = days_of_sessions(spark, tmp_path)
+    read: dict[str, list[int]] = {"known": [], "due": []}
 
     def watched(name: str) -> None:
-        real = getattr(session_batch, name)
+        real = getattr(session_engines.InSpark, name)
 
         def watch(*words: Any) -> Any:
             frame = real(*words)
             read[name].append(len(frame.inputFiles()))
             return frame
 
-        monkeypatch.setattr(session_batch, name, watch)
+        monkeypatch.setattr(session_engines.InSpark, name, watch)
 
-    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
-    days = [at("08:10") - timedelta(days=5 - n) for n in range(6)]
-    events: list[Event] = [("home", "abcdef"[n], day) for n, day in enumerate(days)]
-    for event in events:
-        step(lake, event)
-    files = len(spark.table("visits").inputFiles())
-    assert files == 6
-    watched("_of_hours")
-    watched("_open")
-    for place, event in enumerate((("cart", "f", at("08:20")), ("cart", "f", at("08:45")))):
+    watched("known")
+    watched("due")
+    monkeypatch.setattr(session_engines, "MOST_EVENTS", 0)
+    for place, event in enumerate(NEAR):
         events.append(event)
         step(lake, event)
         assert found(lake) == oracle(events)
-        assert all(counts[-1] <= 2 < files for counts in read.values()), (place, read)
+        assert all(counts[-1] <= 2 for counts in read.values()), (place, read)
+
+
+@pytest.mark.parametrize("engine", ["driver"], indirect=True)
+def test_the_driver_reads_the_sessions_near_a_batch(
+    spark: SparkSession, tmp_path: Path, engine: str
+) -> None:
+    """It does not miss the files of other days, neither for what is near nor for the MERGE."""
+    lake, events = days_of_sessions(spark, tmp_path)
+    assert lake.lake.place.folder
+    folder = lake.lake.place.folder / "visits"
+    last = f"session_day={at('08:10').date()}"
+    others = sorted(day for day in folder.glob("session_day=*") if day.name < last)[:-1]
+    for event in NEAR:
+        events.append(event)
+        for day in others:
+            day.rename(folder / f"_away-{day.name}")
+        step(lake, event)
+        assert by_driver(folder)
+        for day in others:
+            (folder / f"_away-{day.name}").rename(day)
+        assert found(lake) == oracle(events)
+
+
+@pytest.mark.parametrize("limit", ["MOST_EVENTS", "MOST_SESSIONS"])
+def test_what_is_much_for_the_driver_is_sparks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    asked: list[str] = []
+    real = session_engines.in_spark
+    monkeypatch.setattr(
+        session_engines, "in_spark", lambda *words: asked.append("spark") or real(*words)
+    )
+    events: list[Event] = [("home", "a", at("09:00")), ("home", "b", at("09:00"))]
+    step(lake, *events)
+    assert not asked
+    monkeypatch.setattr(session_engines, limit, 1)
+    step(lake, *(more := [("home", "a", at("09:10")), ("cart", "b", at("09:50"))]))
+    assert asked and found(lake) == oracle([*events, *more])
 
 
 def test_a_batch_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -56,6 +56,11 @@ class Sessions(OnlyInput):
         """The longest gap behind an event."""
         return max([self.usual_gap, *self.gaps.values()])
 
+    @property
+    def shortest_gap(self) -> timedelta:
+        """The shortest gap behind an event."""
+        return min([self.usual_gap, *self.gaps.values()])
+
     def checked(self, types: Mapping[str, str], *path: str | int) -> Sessions:
         """Return the words as they were understood, by the types of the event's columns;
         Misdeclared, at the path, for what they cannot be."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import duckdb
     from deltalake import DeltaTable
     from pyarrow.dataset import Dataset
 
@@ -22,3 +23,10 @@ def rows(table: DeltaTable, folder: Path, **options: Any) -> Dataset:
 
     files = SubTreeFileSystem(str(folder.absolute()), LocalFileSystem())
     return table.to_pyarrow_dataset(filesystem=files, **options)
+
+
+def connected() -> duckdb.DuckDBPyConnection:
+    """Return a connection to a DuckDB of its own, in UTC, that fetches nothing from elsewhere."""
+    import duckdb
+
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"})

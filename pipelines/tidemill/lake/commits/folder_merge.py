@@ -83,11 +83,13 @@ def merge(
     clauses: Collection[str],
     ledger: Mapping[str, Any],
     transaction: Transaction,
+    partitions: Sequence[str] = (),
 ) -> bool:
     """MERGE rows, each of other keys and with `__action`, into the table in a folder, by the
     clauses that there are rows for, at least one: insert, update, delete, and write, which is an
     update of a row that is there and else an insert. None of the keys is null, and the values of
-    partitions are `PLAIN_PARTITION`.
+    `partitions`, dates or texts which the keys determine, are `PLAIN_PARTITION`: files of others
+    are not read.
 
     False, and nothing is committed, where the table has seen the transaction's number, another
     commit came first, or nothing changes. LakeError where `deltalake` fails, as on a disk that is
@@ -111,7 +113,7 @@ def merge(
     with _failing_as_lake_error(folder):
         merger = table.merge(
             rows,
-            predicate=" AND ".join(f"old.{key} = new.{key}" for key in keys),
+            predicate=_predicate(rows, keys, partitions),
             source_alias="new",
             target_alias="old",
             commit_properties=properties,
@@ -140,6 +142,16 @@ def merge(
     with suppress(OSError):  # it is merged; without a checksum the next MERGE is Spark's
         checksum.follow(folder / "_delta_log", table.version())
     return True
+
+
+def _predicate(rows: pyarrow.Table, keys: Sequence[str], partitions: Sequence[str]) -> str:
+    """Return the condition of a row to be another's. Of a column's equality alone `deltalake` does
+    not tell which partitions there are."""
+    same = [f"old.{key} = new.{key}" for key in keys]
+    for name in partitions:
+        values = ", ".join(f"'{value}'" for value in rows[name].unique().to_pylist())
+        same.append(f"old.{name} IN ({values})")
+    return " AND ".join(same)
 
 
 def _tells_of_lists(properties: Mapping[str, str], types: Mapping[str, str]) -> bool:

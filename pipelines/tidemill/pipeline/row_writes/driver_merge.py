@@ -3,21 +3,22 @@
     the rows of a MERGE ──Arrow──► driver ──► lake/commits/folder_merge: one commit
                         └─ many, or in a catalog, or a table that asks for more ──► None: Spark's
 
-Who asks says what the rows are: each has an `__action`, and no two have the same keys. Why, and
-what was measured: decisions 0110 and 0117.
+Who asks says what the rows are: each has an `__action`, and no two have the same keys. How many
+there are is known, or found by bringing `few` of them. Why, and what was measured: decisions 0110,
+0117 and 0118.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemill.errors import LakeError
 from tidemill.lake.catalog import Lake
@@ -34,20 +35,34 @@ MOST_VALUES, MOST_BYTES = 2_000_000, 512 << 20
 LARGE_VALUE = 1_000  # plain values
 
 
-def is_taken(table: Table, keys: Sequence[str]) -> Column:
-    """Return the condition of a row that the driver may merge: no null among its keys, which to
-    Spark alone is like another, and partitions of plain names."""
-    plain = (
-        F.coalesce(F.col(name).cast("string").rlike(folder_merge.PLAIN_PARTITION), F.lit(False))
-        for name in table.partitioned_by
-    )
-    return reduce(and_, (*(F.col(key).isNotNull() for key in keys), *plain))
+def few(lake: Lake, table: Table, rows: DataFrame, longest_list: int) -> pa.Table | None:
+    """Return the rows, where the driver may merge so many of them into such a table; else None."""
+    if lake.place.folder is None or is_connect(lake.spark):
+        return None
+    most = MOST_VALUES // _values_of_row(lake, table, longest_list)
+    if not most:
+        return None
+    found = rows.limit(most + 1).toArrow()
+    return found if found.num_rows <= most else None
+
+
+def are_taken(rows: pa.Table, table: Table, keys: Sequence[str]) -> bool:
+    """Return whether the driver may merge these rows: no null among their keys, which to Spark
+    alone is like another, and partitions of plain names."""
+    if any(rows[key].null_count for key in keys):
+        return False
+    for name in table.partitioned_by:
+        texts = pc.unique(rows[name]).cast(pa.string())
+        plain = pc.match_substring_regex(texts, folder_merge.PLAIN_PARTITION)
+        if not all(plain.to_pylist()):
+            return False
+    return True
 
 
 def merge(
     lake: Lake,
     table: Table,
-    rows: DataFrame,
+    rows: DataFrame | pa.Table,
     count: int,
     keys: Sequence[str],
     clauses: Collection[str],
@@ -57,7 +72,7 @@ def merge(
     longest_list: int = LARGE_VALUE,
 ) -> bool | None:
     """MERGE `count` rows in the driver where it may, by the clauses that their `__action` names;
-    each row `is_taken`, and a list of theirs has `longest_list` values at most.
+    the rows `are_taken`, and a list of theirs has `longest_list` values at most.
 
     Return whether it did, False where another came first or no row is another, None where the MERGE
     is Spark's, also as the driver's failed: it commits all or nothing.
@@ -70,34 +85,52 @@ def merge(
             if not _is_of_driver(lake, folder, table, rows, count, longest_list):
                 return None
             names = table.column_names
-            return folder_merge.merge(
-                folder, rows.toArrow(), keys, names, clauses, ledger, transaction
-            )
+            at_hand = rows if isinstance(rows, pa.Table) else rows.toArrow()
+            words = folder, at_hand, keys, names, clauses, ledger, transaction
+            return folder_merge.merge(*words, _determined(table))
         except LakeError as error:
             log.warning("%s; Spark merges instead", error)
             return None
 
 
 def _is_of_driver(
-    lake: Lake, folder: Path, table: Table, rows: DataFrame, count: int, longest_list: int
+    lake: Lake,
+    folder: Path,
+    table: Table,
+    rows: DataFrame | pa.Table,
+    count: int,
+    longest_list: int,
 ) -> bool:
     """Return whether the driver merges, of a table in a folder: some rows and few values of them,
     each of the column's own type, as Spark alone casts them as its SQL does. A commit without rows
     is Spark's, as `deltalake` makes none."""
     if not count or is_connect(lake.spark):
         return False
-    types = lake.metadata(table.name).types
-    if count * sum(_weight(kind, longest_list) for kind in types.values()) > MOST_VALUES:
+    if count * _values_of_row(lake, table, longest_list) > MOST_VALUES:
         return False
-    given = {name: kind.lower() for name, kind in rows.dtypes}
+    types = lake.metadata(table.name).types
+    schema = from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.schema
+    given = {field.name: field.dataType.simpleString().lower() for field in schema}
     if any(given.get(name) != kind for name, kind in types.items()):
         return False
     return folder_merge.suits(folder, types, MOST_BYTES, table.partitioned_by)
 
 
+def _determined(table: Table) -> list[str]:
+    """Return the partitions of a table that is merged into, which the keys of a row determine: one
+    of them, or the day of another. Of other types than these the driver's conditions were not
+    compared."""
+    types = {column.name: column.type for column in table.columns}
+    return [name for name in table.partitioned_by if types[name] in ("DATE", "STRING")]
+
+
+def _values_of_row(lake: Lake, table: Table, longest_list: int) -> int:
+    """Return for how many plain values a row counts: a sketch has some thousands of bytes."""
+    kinds = lake.metadata(table.name).types.values()
+    return sum(_weight(kind, longest_list) for kind in kinds)
+
+
 def _weight(kind: str, longest_list: int) -> int:
-    """Return for how many plain values a value of this type counts: a sketch has some thousands of
-    bytes."""
     if kind.startswith("array"):
         return longest_list
     return LARGE_VALUE if kind.startswith(("binary", "map", "struct")) else 1

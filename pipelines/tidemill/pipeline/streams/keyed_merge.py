@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -45,7 +47,7 @@ def newest(lake: Lake, table: Table, batch: int) -> Mapping[str, Any] | None:
 
 
 def bring(
-    rows: DataFrame,
+    rows: DataFrame | pa.Table,
     batch: int,
     lake: Lake,
     table: Table,
@@ -57,9 +59,11 @@ def bring(
 ) -> None:
     """MERGE the rows that change in a batch, one for each `keys` and `start`, a time, where there
     is one; of rows that are `GONE` the table's goes. No row makes no commit. The ledger has what is
-    `told` too, and the seconds since `started`, by the monotonic clock. The frame is read twice."""
+    `told` too, and the seconds since `started`, by the monotonic clock. A frame is read thrice at
+    most, a few rows of it once."""
     by = [*keys, *filter(None, [start])]
-    counts = _counted(rows, table, by, start)
+    at_hand = _at_hand(rows, lake, table)
+    counts = _counted(rows, start) if at_hand is None else _counted_here(at_hand, start)
     if not counts["accepted"]:
         return
     reach("stream.counted")
@@ -70,31 +74,41 @@ def bring(
         **(told or {}),
         "seconds": {"stream": round(time.monotonic() - started, 3)},
     }
-    rows = rows.withColumn("batch", beside_code(batch, rows.columns[0]))
-    if not _merged_by_driver(rows, counts, fields, lake, table, by):
-        _merge(rows, counts, fields, lake, table, keys, start)
+    if at_hand is None or not _merged_by_driver(at_hand, counts, fields, lake, table, by):
+        frame = rows if isinstance(rows, DataFrame) else lake.spark.createDataFrame(rows)
+        frame = frame.withColumn("batch", beside_code(batch, frame.columns[0]))
+        _merge(frame, counts, fields, lake, table, keys, start)
     reach("stream.appended")
     log.info("%s batch %d: %d rows", table.name, batch, counts["accepted"])
 
 
-def _counted(
-    rows: DataFrame, table: Table, by: Sequence[str], start: str | None
-) -> Mapping[str, Any]:
-    """Return how many rows there are, `accepted`, how many of them go, `gone`, and how many the
-    driver does not take, `left`; and the `first` and `last` start."""
+def _at_hand(rows: DataFrame | pa.Table, lake: Lake, table: Table) -> pa.Table | None:
+    """Return the rows where they are in the driver, or few enough to come there."""
+    if not isinstance(rows, DataFrame):
+        return rows
+    return driver_merge.few(lake, table, rows, LONGEST_LIST)
+
+
+def _counted(rows: DataFrame, start: str | None) -> Mapping[str, Any]:
+    """Return how many rows there are, `accepted`, and how many of them go, `gone`; and the `first`
+    and `last` start."""
     ends = [] if start is None else [F.min(start).alias("first"), F.max(start).alias("last")]
-    counted = rows.agg(
-        F.count("*").alias("accepted"),
-        F.count_if(GONE).alias("gone"),
-        F.count_if(~driver_merge.is_taken(table, by)).alias("left"),
-        *ends,
-    )
+    counted = rows.agg(F.count("*").alias("accepted"), F.count_if(GONE).alias("gone"), *ends)
     (row,) = times.collect(counted)
     return row.asDict()
 
 
+def _counted_here(rows: pa.Table, start: str | None) -> Mapping[str, Any]:
+    """Return what `_counted` does."""
+    counts = {"accepted": rows.num_rows, "gone": pc.sum(rows[GONE]).as_py() or 0}
+    if start is not None:
+        ends = pc.min_max(rows[start]).as_py()
+        counts |= {"first": ends["min"], "last": ends["max"]}
+    return counts
+
+
 def _merged_by_driver(
-    rows: DataFrame,
+    rows: pa.Table,
     counts: Mapping[str, Any],
     fields: Mapping[str, Any],
     lake: Lake,
@@ -102,13 +116,14 @@ def _merged_by_driver(
     by: Sequence[str],
 ) -> bool:
     """MERGE in the driver where it may; return whether it did."""
-    if counts["left"]:
+    if not driver_merge.are_taken(rows, table, by):
         return False
-    count, gone = counts["accepted"], counts["gone"]
-    rows = rows.withColumn("__action", F.when(F.col(GONE), "delete").otherwise("write")).drop(GONE)
+    count, gone, batch = counts["accepted"], counts["gone"], int(fields["batch"])
+    actions = pc.if_else(rows[GONE], "delete", "write")
+    rows = rows.append_column("__action", actions).drop_columns([GONE])
+    rows = rows.append_column("batch", pa.array([batch] * count, pa.int64()))
     clauses = [*["delete"] * bool(gone), *["write"] * (gone < count)]
-    transaction = lake.app_id(table), int(fields["batch"])
-    words = lake, table, rows, count, by, clauses, fields, transaction
+    words = lake, table, rows, count, by, clauses, fields, (lake.app_id(table), batch)
     return bool(driver_merge.merge(*words, longest_list=LONGEST_LIST))
 
 

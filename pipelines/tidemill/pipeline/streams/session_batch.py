@@ -15,9 +15,15 @@ change; what changes with each batch stands beside it.
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.sessions import Sessions
@@ -26,13 +32,14 @@ from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
-from tidemill.pipeline.row_writes.frame_cache import kept_for_merge
-from tidemill.pipeline.streams import keyed_merge
-from tidemill.pipeline.streams.keyed_merge import GONE, HourRange, whole_hours
+from tidemill.pipeline.streams import keyed_merge, session_engines
+from tidemill.pipeline.streams.keyed_merge import HourRange, whole_hours
 from tidemill.pipeline.streams.operators.input_rows import TIME
-from tidemill.pipeline.streams.session_rows import GAP, session_rows, taken
+from tidemill.pipeline.streams.session_engines import NotInDriver, SessionEngine
+from tidemill.pipeline.streams.session_rows import marked, session_rows, taken
+from tidemill.pipeline.streams.session_statements import FIRST, LAST, SessionStatements
 
-FIRST, LAST = "__first", "__last"  # of a key, what its sessions may touch
+log = logging.getLogger(__name__)
 
 
 def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Stream) -> None:
@@ -44,110 +51,89 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
     before = keyed_merge.newest(lake, table, batch_id)
     if before is None:
         return
-    at = lake.pipeline.events.event_time
-    ends = F.min(at).alias("oldest"), F.max(at).alias("newest"), F.max("batch").alias("clean")
-    (row,) = times.collect(batch.agg(*ends))
-    if row["newest"] is None:
-        return
-    event_time = max(row["newest"], times.of_micros(int(before.get("newest", 0))))
-    watermark = times.to_micros(event_time - sessions.lateness)
-    hours = whole_hours(row["oldest"], row["newest"] + sessions.longest_gap)
-    new = taken(batch, sessions, at)
-    with kept_for_merge(_spans(new, _of_hours(table, hours, lake), sessions), lake) as spans:
-        (of,) = times.collect(spans.agg(F.min(FIRST).alias("first"), F.max(LAST).alias("last")))
-        if of["first"] is not None:  # else the batch has none of its events, but may close some
+    new = marked(batch, sessions, lake.pipeline.events.event_time)
+    of = _Table(lake, table, sessions, before)
+
+    def bring(changed: _Changed | None) -> None:
+        if changed:
+            words = batch_id, lake, table, sessions.keys, "session_start"
+            keyed_merge.bring(changed.rows, *words, started=started, told=changed.told)
+
+    try:
+        with session_engines.in_driver(lake, table, sessions) as driver:
+            changed = of.changed(driver, driver.few(new))
+    except NotInDriver as why:
+        log.info("%s batch %d is Spark's: %s", table.name, batch_id, why)
+        with session_engines.in_spark(lake, table) as spark:
+            bring(of.changed(spark, new))
+    else:
+        bring(changed)
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """The rows that a batch changes, and what their commit tells."""
+
+    rows: DataFrame | pa.Table
+    told: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The table of a stream's sessions, whose newest ledger is `before`."""
+
+    lake: Lake
+    table: Table
+    sessions: Sessions
+    before: Mapping[str, Any]
+
+    def changed(self, engine: SessionEngine, new: Any) -> _Changed | None:
+        """Return what events, which are `marked`, change; None where there are none."""
+        statements = SessionStatements.of(self.sessions, self.table)
+        ends = engine.only(engine.ask(statements.ends, new=new))
+        if ends["newest"] is None:
+            return None
+        newest = max(ends["newest"], times.of_micros(int(self.before.get("newest", 0))))
+        watermark = times.to_micros(newest - self.sessions.lateness)
+        hours = whole_hours(ends["oldest"], ends["newest"] + self.sessions.longest_gap)
+        own = engine.ask(statements.own, new=new)
+        touched = engine.ask(statements.touched, own=own, known=engine.known(hours))
+        spans = engine.kept(engine.ask(statements.spans, own=own, touched=touched))
+        of = engine.only(engine.ask(statements.outermost, spans=spans))
+        if of["keys"]:  # else the batch has none of its events, but may close some
             hours = whole_hours(of["first"], of["last"])
-        passed = _passed(watermark, sessions)
-        events = _events_of(spans, hours, sessions, lake, row["clean"])
-        made = session_rows(events, sessions).withColumn("closed", passed)
-        near = (
-            _of_hours(table, hours, lake)
-            .join(spans, list(sessions.keys))
-            .where(F.col("session_start").between(F.col(FIRST), F.col(LAST)))
-        )
-        open_ = _open(table, before.get("watermark"), lake).where(passed)
-        with kept_for_merge(_changes(made, near, open_, spans, table, sessions), lake) as changes:
-            told = {"newest": times.to_micros(event_time), "watermark": watermark}
-            by = sessions.keys
-            keyed_merge.bring(
-                changes, batch_id, lake, table, by, "session_start", started=started, told=told
-            )
+            lengths = (of["last"] - of["first"]) // self.sessions.shortest_gap + 1
+            engine.check(of["keys"] * lengths)
+        events = self._events_of(engine.frame(spans), hours, ends["clean"])
+        passed = session_engines.ends_before(watermark, self.table)
+        made = engine.rows(session_rows(events, self.sessions).withColumn("closed", passed))
+        due = engine.due(watermark, self._open_since)
+        rows = {"made": made, "touched": touched, "spans": spans, "due": due}
+        changes = engine.kept(engine.ask(statements.changes, **rows))
+        told = {"newest": times.to_micros(newest), "watermark": watermark}
+        return _Changed(changes, told)
 
-
-def _of_hours(table: Table, hours: HourRange, lake: Lake) -> DataFrame:
-    """Return the sessions that are in some hours, if with one end."""
-    begun, ended = map(times.at, hours)
-    known = lake.spark.table(table.name).drop("batch")
-    return known.where((F.col("session_start") <= ended) & (F.col("closes_at") >= begun))
-
-
-def _open(table: Table, watermark: int | None, lake: Lake) -> DataFrame:
-    """Return the sessions that are not closed; none of them ends before the watermark of the newest
-    commit, None where it does not say it."""
-    known = lake.spark.table(table.name).drop("batch")
-    if watermark is not None:
+    @property
+    def _open_since(self) -> datetime | None:
+        """The hour of the newest commit's watermark, before which no open session ends; None where
+        the commit does not say it."""
+        watermark = self.before.get("watermark")
+        if watermark is None:
+            return None
         at = times.of_micros(watermark)
-        begun, _ = whole_hours(at, at)
-        known = known.where(F.col("closes_at") >= times.at(begun))
-    return known.where(~F.col("closed"))
+        return whole_hours(at, at)[0]
 
-
-def _passed(watermark: int, sessions: Sessions) -> Column:
-    """Return the condition of a session to end before the watermark."""
-    return F.col("closes_at") < F.timestamp_micros(beside_code(watermark, sessions.keys[0]))
-
-
-def _spans(new: DataFrame, known: DataFrame, sessions: Sessions) -> DataFrame:
-    """Return for each key of new events the time, both ends included, in which its sessions are
-    made again: that of its events, and of the sessions which they touch, which are `known`."""
-    keys = list(sessions.keys)
-    ends = F.col(TIME) + F.make_interval(secs=F.col(GAP))
-    own = new.groupBy(*keys).agg(F.min(TIME).alias(FIRST), F.max(ends).alias(LAST))
-    touched = known.join(own, keys).where(
-        (F.col("session_start") <= F.col(LAST)) & (F.col("closes_at") >= F.col(FIRST))
-    )
-    theirs = touched.groupBy(*keys).agg(
-        F.min("session_start").alias(FIRST), F.max("closes_at").alias(LAST)
-    )
-    both = own.unionByName(theirs).groupBy(*keys)
-    return both.agg(F.min(FIRST).alias(FIRST), F.max(LAST).alias(LAST))
-
-
-def _events_of(
-    spans: DataFrame, hours: HourRange, sessions: Sessions, lake: Lake, clean: int
-) -> DataFrame:
-    """Return the events of the spans, which lie in these hours, up to a batch of clean."""
-    begun, ended = map(times.at, hours)
-    events = lake.spark.table(lake.tables.events.name)
-    events = events.where(F.col("event_hour").between(begun, ended))
-    events = events.where(F.col("batch") <= beside_code(clean, "record_id"))
-    rows = taken(events, sessions, lake.pipeline.events.event_time)
-    inside = rows.join(spans, list(sessions.keys)).where(
-        F.col(TIME).between(F.col(FIRST), F.col(LAST))
-    )
-    return inside.drop(FIRST, LAST)
-
-
-def _changes(
-    made: DataFrame,
-    near: DataFrame,
-    closing: DataFrame,
-    spans: DataFrame,
-    table: Table,
-    sessions: Sessions,
-) -> DataFrame:
-    """Return the rows of the table that change: sessions as they are now, those `near` that are
-    `GONE`, and those of `closing`, which the watermark closes, that nothing touched."""
-    by = [*sessions.keys, "session_start"]
-    near = near.drop(FIRST, LAST)
-    columns = [name for name in table.column_names if name != "batch"]
-    new = made.select(*columns).exceptAll(near.select(*columns)).withColumn(GONE, F.lit(False))
-    gone = near.join(made.select(*by), by, "left_anti").select(*columns)
-    closing = closing.join(spans.select(*sessions.keys, FIRST, LAST), list(sessions.keys), "left")
-    closing = closing.where(
-        F.col(FIRST).isNull() | ~F.col("session_start").between(F.col(FIRST), F.col(LAST))
-    )
-    closed = closing.withColumn("closed", F.lit(True)).select(*columns)
-    return new.unionByName(gone.withColumn(GONE, F.lit(True))).unionByName(
-        closed.withColumn(GONE, F.lit(False))
-    )
+    def _events_of(self, spans: DataFrame, hours: HourRange, clean: int) -> DataFrame:
+        """Return the events of the spans, which lie in these hours, up to a batch of clean."""
+        lake, sessions = self.lake, self.sessions
+        begun, ended = map(times.at, hours)
+        events = lake.spark.table(lake.tables.events.name)
+        events = events.where(
+            F.col("event_hour").between(begun, ended)
+            & (F.col("batch") <= beside_code(clean, "record_id"))
+        )
+        rows = taken(events, sessions, lake.pipeline.events.event_time)
+        inside = rows.join(spans, list(sessions.keys)).where(
+            F.col(TIME).between(F.col(FIRST), F.col(LAST))
+        )
+        return inside.drop(FIRST, LAST)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -9,20 +12,30 @@ from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.pipeline.streams.keyed_merge import LONGEST_LIST
 from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
-GAP = "__gap"
+GAP, ENDS, TAKEN = "__gap", "__ends", "__taken"
+
+
+def marked(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
+    """Return events as sessions see them: keys, `TIME` (the time), `ENDS` (up to when a session
+    goes on behind it), whether it is `TAKEN`, and the batch of clean."""
+    rows = events.withColumn(TIME, F.col(time))
+    ends = F.col(TIME) + F.make_interval(secs=_gap(sessions))
+    taken = _is_ours(sessions).alias(TAKEN)
+    return rows.select(*sessions.keys, TIME, ends.alias(ENDS), taken, "batch")
 
 
 def taken(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
-    """Return the events of sessions: keys, `TIME` (the time), `GAP` (how long a session goes on
-    behind it, in seconds), page and record_id."""
-    rows = events.withColumn(TIME, F.col(time)).where(is_taken(sessions))
-    has_keys = F.lit(True)
-    for key in sessions.keys:
-        has_keys = has_keys & F.col(key).isNotNull()
+    """Return the events of sessions: keys, `TIME`, `GAP` (how long a session goes on behind it, in
+    seconds), page and record_id."""
+    rows = events.withColumn(TIME, F.col(time)).where(_is_ours(sessions))
     page = F.col(sessions.page).alias("__page")
-    return rows.where(has_keys).select(
-        *sessions.keys, TIME, _gap(sessions).alias(GAP), page, "record_id"
-    )
+    return rows.select(*sessions.keys, TIME, _gap(sessions).alias(GAP), page, "record_id")
+
+
+def _is_ours(sessions: Sessions) -> Column:
+    """Return the condition of an event with its keys that the declaration takes."""
+    keys = (F.col(key).isNotNull() for key in sessions.keys)
+    return reduce(and_, keys, F.expr(is_taken(sessions)))
 
 
 def _gap(sessions: Sessions) -> Column:
@@ -40,30 +53,21 @@ def session_rows(events: DataFrame, sessions: Sessions) -> DataFrame:
     `batch`. Events of the same time are in the order of their record ids."""
     window = F.session_window(TIME, F.concat(F.col(GAP).cast("string"), F.lit(" seconds")))
     event = F.struct(F.col(TIME).alias("at"), F.col("record_id"), F.col("__page").alias("page"))
-    each = events.groupBy(*sessions.keys, window).agg(F.collect_list(event).alias("events"))
-    each = each.select(
-        *sessions.keys,
-        F.col("session_window.end").alias("closes_at"),
-        F.array_sort("events").alias("events"),
+    each = events.groupBy(*sessions.keys, window).agg(
+        F.array_sort(F.collect_list(event)).alias("events")
     )
-    each = each.selectExpr(
-        *sessions.keys,
-        "closes_at",
-        "events",
-        "events[0] AS first",
-        "try_element_at(events, -1) AS last",
-    )
+    first, last, pages = "events[0]", "try_element_at(events, -1)", "transform(events, e -> e.page)"
     return each.selectExpr(
         *sessions.keys,
-        "first.at AS session_start",
-        "last.at AS session_end",
-        "closes_at",
+        f"{first}.at AS session_start",
+        f"{last}.at AS session_end",
+        "session_window.end AS closes_at",
         "CAST(size(events) AS BIGINT) AS page_views",
-        "CAST(size(array_distinct(transform(events, e -> e.page))) AS BIGINT) AS pages_visited",
-        "(unix_micros(last.at) - unix_micros(first.at)) / 1e6D AS length",
+        f"CAST(size(array_distinct({pages})) AS BIGINT) AS pages_visited",
+        f"(unix_micros({last}.at) - unix_micros({first}.at)) / 1e6D AS length",
         "size(events) = 1 AS bounce",
-        "first.page AS first_page",
-        "last.page AS last_page",
-        f"slice(transform(events, e -> e.page), 1, {LONGEST_LIST}) AS path",
-        "CAST(first.at AS DATE) AS session_day",
+        f"{first}.page AS first_page",
+        f"{last}.page AS last_page",
+        f"slice({pages}, 1, {LONGEST_LIST}) AS path",
+        f"CAST({first}.at AS DATE) AS session_day",
     )

@@ -23,7 +23,6 @@ from tidemill.lake.tables import Table
 from tidemill.query.engines.arrow_values import records_of, rows_of
 from tidemill.query.engines.clauses import Columns
 from tidemill.query.engines.expression_rules.rule import refuse
-from tidemill.query.engines.folder_tables import connected
 from tidemill.query.engines.translation import Translation, translate
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ class DuckDBEngine:
 def _database() -> duckdb.DuckDBPyConnection:
     """Return the process's database, which holds the macros alone: to open one takes 20 ms, a
     connection to one that is open next to nothing, and what it registers nobody else sees."""
-    database = connected()
+    database = data_files.connected()
     for macro in MACROS:
         database.execute(f"CREATE MACRO {macro}")
     return database

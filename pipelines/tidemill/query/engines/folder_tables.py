@@ -34,17 +34,10 @@ class Lake(Protocol):
 
 def connect(lake: Lake, *names: str) -> duckdb.DuckDBPyConnection:
     """Return a DuckDB connection that knows the tables named, each as it stands now, in UTC."""
-    connection = connected()
+    connection = data_files.connected()
     for name in names:
         connection.register(name, _table(lake, name))
     return connection
-
-
-def connected() -> duckdb.DuckDBPyConnection:
-    """Return a connection to a DuckDB of its own, in UTC, that fetches nothing from elsewhere."""
-    import duckdb
-
-    return duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"})
 
 
 def changes(lake: Lake, name: str, version: int) -> Any:
