@@ -97,8 +97,12 @@ class StreamLake:
 
     def feed(self, *events: Event) -> None:
         """One batch of clean; an event's price is its place among all."""
+        self.feed_records(*records(events, self.records))
+
+    def feed_records(self, *texts: str) -> None:
+        """One batch of clean, of records as they come."""
         rows = []
-        for text in records(events, self.records):
+        for text in texts:
             self.records += 1
             at = (NOW, NOW, NOW.date())
             rows.append((f"r{self.records:06d}", text, "t", 0, self.records, *at))

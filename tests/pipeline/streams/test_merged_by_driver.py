@@ -3,6 +3,7 @@ partition, and when it is Spark's after all."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from tidemill.lake import times
 from tidemill.lake.commits import data_files, folder_merge
 from tidemill.pipeline.row_writes import driver_merge
 from tidemill.pipeline.steps import stream_step
-from tidemill.pipeline.streams import keyed_merge
+from tidemill.pipeline.streams import keyed_merge, session_engines
 
 SESSIONS = {"keys": ["item"], "gap": "30m", "watermark": "10m", "page": "kind"}
 TOTALS = {
@@ -82,6 +83,7 @@ def test_sessions_are_those_of_sparks_merge(
         for lake, most in zip(lakes, (driver_merge.MOST_VALUES, 0), strict=True):
             with monkeypatch.context() as patched:
                 patched.setattr(driver_merge, "MOST_VALUES", most)
+                patched.setattr(session_engines, "MOST_EVENTS", most)
                 lake.lake = lake.reopened(BOTH).lake  # one session knows the tables of one lake
                 step(lake, *new)
         assert [by_driver(folder_of(lake, "visits")) for lake in lakes] == [True, False]
@@ -95,6 +97,59 @@ def test_sessions_are_those_of_sparks_merge(
     assert table.transaction_version(application) == lakes[0].batch
     paths = data_files.rows(table, folders[0]).to_table(columns=["path"])["path"].to_pylist()
     assert all(paths) and len(paths) == len(rows_of(spark, folders[0]))
+
+
+TYPED = {
+    "schema": {
+        "item": "string",
+        "user": "string?",
+        "number": "bigint?",
+        "price": "decimal(18, 2)?",
+        "is_new": "boolean?",
+        "share": "double?",
+    },
+    "keys": ["item"],
+    "name": "items",
+    "event_time": "at",
+    "features": [{"count": {}, "over": ["1h"]}],
+}
+VALUES: dict[str, list[Any]] = {
+    "user": ["", "a", "A", "ä", "a\u0308", "'\"`", "\u0000", "😀", None],
+    "number": [0, -1, 2**62, -(2**63), None],
+    "price": [0, -0.01, 12345678901234.5, None],
+    "is_new": [True, False, None],
+    "share": [0.0, -0.0, 0.1, 1e300, None],
+}
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_keys_of_any_type(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """Sessions of odd keys, by the driver and by Spark; a double is Spark's in both."""
+    choose, found = random.Random(5), []
+    words = {"keys": [key], "gap": "30m", "watermark": "10m", "page": "item"}
+    declaration = declared([{"name": "visits", "sessions": words}], views=[TYPED])
+    batches = [
+        [
+            {
+                "item": choose.choice("xy"),
+                **{name: choose.choice(values) for name, values in VALUES.items()},
+                "at": (at("20T08:00") + timedelta(minutes=choose.randrange(600))).isoformat(),
+            }
+            for _ in range(40)
+        ]
+        for _ in range(2)
+    ]
+    for name, most in (("driver", session_engines.MOST_EVENTS), ("spark", 0)):
+        monkeypatch.setattr(session_engines, "MOST_EVENTS", most)
+        lake = StreamLake.new(spark, tmp_path / name, declaration)
+        for batch in batches:
+            lake.feed_records(*map(json.dumps, batch))
+            new = spark.table("shop_events").where(F.col("batch") == lake.batch)
+            stream_step.stateless_batch(new, lake.batch, lake=lake.lake, name="visits")
+        found.append(rows_of(spark, folder_of(lake, "visits")))
+    assert found[0] == found[1] and len(found[0]) > len(VALUES[key])
 
 
 def bring(lake: StreamLake, batch: int, *rows: tuple[str | None, datetime, int, bool]) -> None:
