@@ -8,9 +8,11 @@ No event is too late: a session that it opens again, prolongs or joins with anot
 events once more. Sessions that are open are in the table, and are closed when the watermark, the
 newest event's time less the declared lateness, has passed the time at which they end.
 
-Of events and sessions the hours that a batch touches are read, and what may be open since the
-watermark of the newest commit. Whole hours, as they stand in code, which is compiled when they
-change; what changes with each batch stands beside it.
+What a batch has to do with the sessions that are there is asked of the driver where it is little,
+else of Spark (`session_engines`); sessions are Spark's to make. Of events and sessions the hours
+that a batch touches are read, and what may be open since the watermark of the newest commit. Whole
+hours, as they stand in code, which is compiled when they change; what changes with each batch
+stands beside it.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def merge_sessions(batch: DataFrame, batch_id: int, *, lake: Lake, stream: Strea
     if before is None:
         return
     new = marked(batch, sessions, lake.pipeline.events.event_time)
-    of = _Table(lake, table, sessions, before)
+    of = _SessionTable(lake, table, sessions, before)
 
     def bring(changed: _Changed | None) -> None:
         if changed:
@@ -79,7 +81,7 @@ class _Changed:
 
 
 @dataclass(frozen=True)
-class _Table:
+class _SessionTable:
     """The table of a stream's sessions, whose newest ledger is `before`."""
 
     lake: Lake
