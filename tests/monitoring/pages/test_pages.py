@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import duckdb
@@ -31,6 +33,9 @@ from tidemill.config.settings import Clock, Place
 from tidemill.errors import SourceError, UsageError
 from tidemill.monitoring.last_error import kept
 from tidemill.monitoring.pages import visitors
+from tidemill.monitoring.pages.key_page import explaining
+from tidemill.monitoring.pages.lake_reads import Shown
+from tidemill.monitoring.pages.started_commands import Commands
 from tidemill.online.server.tokens import Tokens
 
 PATHS = ("/", "/views/engagement", "/batches", "/quality", "/quarantine", "/files", "/online")
@@ -146,7 +151,7 @@ def test_a_key_of_every_aggregate_and_of_another_type(spark: SparkSession, tmp_p
 
 
 def test_events_that_only_spark_can_tell(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
         raise UsageError("DuckDB does not answer this as Spark does: sha1")
@@ -154,7 +159,18 @@ def test_events_that_only_spark_can_tell(
     monkeypatch.setattr("tidemill.query.explain._event_rows", refused)
     page = client.get("/views/engagement/key?profile_id=p1&gti=g").text
     assert "<b>known</b>" in page and rows_of(page, "Values now")
-    assert "as Spark does: sha1: <code>tidemill explain engagement p1 g</code>" in page
+    command = f"tidemill explain --root {small.root} engagement p1 g"
+    assert f"as Spark does: sha1: <code>{command}</code>" in page
+
+
+def test_a_key_is_explained_by_a_command_that_can_be_copied() -> None:
+    """Of a pipeline in a file, with keys that look like options or like the shell's own words."""
+    reads: Any = None
+    commands = Commands(["--root", "my lake"])
+    shown = Shown(reads, "sales", "my sales.yaml", [], "", commands, Clock(), "/")
+    told = explaining(shown, {"view": "sales", "key": {"points": -5, "name": "a 'b' $c"}})
+    words = ["--root", "my lake", "--pipeline", "my sales.yaml", "sales"]
+    assert shlex.split(told) == ["tidemill", "explain", *words, "--", "-5", "a 'b' $c"]
 
 
 def test_a_key_that_gold_has_not_and_what_is_no_key(client: TestClient) -> None:

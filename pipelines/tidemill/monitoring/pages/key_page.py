@@ -8,16 +8,17 @@ from decimal import Decimal
 
 from tidemill.monitoring.pages import window_picture
 from tidemill.monitoring.pages.content import Card, Page, cell, of_view
-from tidemill.monitoring.pages.lake_reads import Facts, LakeReads
+from tidemill.monitoring.pages.lake_reads import Facts, LakeReads, Shown
 from tidemill.monitoring.report.html import WIDTHS, Section, Table, section
 
 MOST = 200  # rows of a table; `explain --json` has all
 
 
-def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
+def key_page(shown: Shown, view: str, key: Mapping[str, str]) -> Page:
     """Return the page of a key; of one without a row too, with its empty values."""
+    lake = shown.lake
     facts = lake.explain(view, key, MOST)
-    shown = " ".join(str(value) for value in facts["key"].values())
+    name = " ".join(str(value) for value in facts["key"].values())
     written, events = facts["written_by"], facts["of_events"]
     cards = [
         Card(view, "the view", of_view(view)),
@@ -26,8 +27,9 @@ def key_page(lake: LakeReads, view: str, key: Mapping[str, str]) -> Page:
         Card("-" if events is None else f"{events:,}", "events behind them"),
     ]
     by = f"written by batch {written['batch']}, refresh {written['refresh']}" if written else "-"
-    sections = [_values(facts), _windows(facts), _over_time(lake, view, facts), _events(facts)]
-    return Page(f"{view}: {shown}", f"A key of `{view}`; {by}.", cards, sections)
+    sections = [_values(facts), _windows(facts), _over_time(lake, view, facts)]
+    sections.append(_events(facts, explaining(shown, facts)))
+    return Page(f"{view}: {name}", f"A key of `{view}`; {by}.", cards, sections)
 
 
 def _values(facts: Facts) -> Section:
@@ -94,10 +96,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _events(facts: Facts) -> Section:
+def explaining(shown: Shown, facts: Facts) -> str:
+    """Return the command that explains a key, from wherever it is called."""
+    of = [] if shown.named == shown.pipeline else ["--pipeline", shown.named]
+    key = [str(value) for value in facts["key"].values()]
+    # Behind it a negative number is no option.
+    behind = ["--"] if any(value.startswith("-") for value in key) else []
+    words = [*shown.commands.place, *of, facts["view"], *behind, *key]
+    return shlex.join(["tidemill", "explain", *words])
+
+
+def _events(facts: Facts, command: str) -> Section:
     if facts["of_events"] is None:
-        key = " ".join(shlex.quote(str(value)) for value in facts["key"].values())
-        command = f"tidemill explain {facts['view']} {key}"
         what = f"{facts['no_events']}: `{command}` shows them by Spark."
         return Section("Events", what, Table([], []), empty="They are not told here.")
     rows = [

@@ -65,7 +65,7 @@ def _pages_of(shown: Shown, answers: PageAnswers) -> Starlette:
         "/files": lambda _: pipeline_pages.files(lake),
         "/online": lambda _: pipeline_pages.online(lake),
         "/views/{view}": lambda r: feature_view(lake, site.view(r)),
-        "/views/{view}/key": lambda r: key_page(lake, site.view(r), dict(r.query_params)),
+        "/views/{view}/key": lambda r: key_page(shown, site.view(r), dict(r.query_params)),
         "/commands/{number:int}": lambda r: shown.commands.page(r.path_params["number"]),
     }
     routes = [Route(path, answers.page(make), methods=["GET"]) for path, make in simple.items()]

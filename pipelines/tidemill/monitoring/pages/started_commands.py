@@ -36,7 +36,7 @@ class Commands:
 
     def __init__(self, place: Sequence[str]):
         """`place` are the words that name the lake."""
-        self._place = place
+        self.place = place
         self._commands: dict[int, Command] = {}
         self._running = threading.Lock()
 
@@ -53,7 +53,7 @@ class Commands:
 
     def _run(self, command: Command) -> None:
         try:
-            words = [sys.executable, "-m", "tidemill.cli", *command.words, *self._place, "--json"]
+            words = [sys.executable, "-m", "tidemill.cli", *command.words, *self.place, "--json"]
             ended = subprocess.run(words, capture_output=True, text=True, check=False)
             command.answer = _answer(ended.stdout, ended.stderr)
             command.code = ended.returncode
