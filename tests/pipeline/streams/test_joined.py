@@ -71,6 +71,7 @@ def test_a_silent_side_holds_nobody_up(spark: SparkSession, tmp_path: Path) -> N
     assert lake.pairs("answered") == {(1, None), (2, None), (3, None)}
 
 
+@pytest.mark.connect
 def test_what_comes_too_late_is_dropped_and_counted(spark: SparkSession, tmp_path: Path) -> None:
     streams = [{"name": "answered", "join": join(kind="inner"), "max_state_rows": 1000}]
     lake = StreamLake.new(spark, tmp_path / "lake", declared(streams))

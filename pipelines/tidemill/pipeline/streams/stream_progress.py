@@ -44,7 +44,7 @@ class StreamProgress:
         operators = list(progress.stateOperators)
         if not operators:
             return None
-        observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+        observed = {name: _named(row.asDict()) for name, row in progress.observedMetrics.items()}
         inputs = {
             name.removeprefix(OBSERVED): InputProgress(int(row[ROWS]), _seconds(row[WATERMARK]))
             for name, row in observed.items()
@@ -60,6 +60,15 @@ class StreamProgress:
             sum(each.numRowsTotal for each in operators),
             sum(each.memoryUsedBytes + _own(each, _FILES) for each in operators),
         )
+
+
+def _named(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was observed by its names. PySpark (4.2) on Spark Connect takes a row that comes
+    with its schema for one of two columns, `values` and `schema`."""
+    if row.keys() != {"values", "schema"}:
+        return row
+    names = [field["name"] for field in row["schema"]["fields"]]
+    return dict(zip(names, row["values"], strict=True))
 
 
 def _own(operator: Any, metric: str) -> int:
