@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.sessions import Sessions
@@ -180,7 +180,7 @@ class InDriver:
         return self._lake.spark.createDataFrame(rows)
 
 
-def ends_before(watermark: int, table: Table) -> Any:
+def ends_before(watermark: int, table: Table) -> Column:
     """Return the condition of a session to end before the watermark, in microseconds."""
     return F.col("closes_at") < F.timestamp_micros(beside_code(watermark, table.columns[0].name))
 
