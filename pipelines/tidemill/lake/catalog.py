@@ -30,6 +30,7 @@ from tidemill.lake.checkpoints import Checkpoint
 from tidemill.lake.commits import checksum, ledger, metadata
 from tidemill.lake.commits.ledger import RECENT, Commit
 from tidemill.lake.commits.metadata import DataFile, Detail, Metadata
+from tidemill.lake.parameters import is_connect
 from tidemill.lake.relations import Answer, Relation, RowReader, SparkReader
 from tidemill.lake.session import required_settings
 from tidemill.lake.tables import FORMAT, PipelineTables, Table
@@ -78,6 +79,12 @@ class Lake:
     def spark(self) -> SparkSession:
         """The session; in a folder that is only read it starts with the first call."""
         return self.session()
+
+    @property
+    def driver_folder(self) -> Path | None:
+        """The lake's folder where the driver reads and writes its files itself, beside Spark; None
+        of a catalog, and on Spark Connect, whose server may be elsewhere."""
+        return None if is_connect(self.spark) else self.place.folder
 
     def ask(
         self,

@@ -127,7 +127,11 @@ def test_keys_of_any_type(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     """Sessions of odd keys, by the driver and by Spark; a double is Spark's in both."""
-    choose, found = random.Random(5), []
+    choose, found, by_spark = random.Random(5), [], []
+    real = session_engines.in_spark
+    monkeypatch.setattr(
+        session_engines, "in_spark", lambda *words: by_spark.append(most) or real(*words)
+    )
     words = {"keys": [key], "gap": "30m", "watermark": "10m", "page": "item"}
     declaration = declared([{"name": "visits", "sessions": words}], views=[TYPED])
     batches = [
@@ -149,6 +153,7 @@ def test_keys_of_any_type(
             new = spark.table("shop_events").where(F.col("batch") == lake.batch)
             stream_step.stateless_batch(new, lake.batch, lake=lake.lake, name="visits")
         found.append(rows_of(spark, folder_of(lake, "visits")))
+    assert {most > 0 for most in by_spark} == ({True, False} if key == "share" else {False})
     assert found[0] == found[1] and len(found[0]) > len(VALUES[key])
 
 

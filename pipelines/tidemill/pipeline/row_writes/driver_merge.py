@@ -24,7 +24,6 @@ from tidemill.errors import LakeError
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import folder_merge, turns
 from tidemill.lake.commits.writer import Transaction
-from tidemill.lake.parameters import is_connect
 from tidemill.lake.tables import Table
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ LARGE_VALUE = 1_000  # plain values
 
 def few(lake: Lake, table: Table, rows: DataFrame, longest_list: int) -> pa.Table | None:
     """Return the rows, where the driver may merge so many of them into such a table; else None."""
-    if lake.place.folder is None or is_connect(lake.spark):
+    if lake.driver_folder is None:
         return None
     most = MOST_VALUES // _values_of_row(lake, table, longest_list)
     if not most:
@@ -77,7 +76,7 @@ def merge(
     Return whether it did, False where another came first or no row is another, None where the MERGE
     is Spark's, also as the driver's failed: it commits all or nothing.
     """
-    folder = lake.place.folder and lake.place.folder / table.name
+    folder = lake.driver_folder and lake.driver_folder / table.name
     with turns.turn_if_free(folder) as ours:
         if not folder or not ours:
             return None
@@ -104,9 +103,7 @@ def _is_of_driver(
     """Return whether the driver merges, of a table in a folder: some rows and few values of them,
     each of the column's own type, as Spark alone casts them as its SQL does. A commit without rows
     is Spark's, as `deltalake` makes none."""
-    if not count or is_connect(lake.spark):
-        return False
-    if count * _values_of_row(lake, table, longest_list) > MOST_VALUES:
+    if not count or count * _values_of_row(lake, table, longest_list) > MOST_VALUES:
         return False
     types = lake.metadata(table.name).types
     schema = from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.schema

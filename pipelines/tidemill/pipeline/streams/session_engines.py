@@ -22,7 +22,7 @@ from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import change_feed, data_files
-from tidemill.lake.parameters import ask, beside_code, is_connect
+from tidemill.lake.parameters import ask, beside_code
 from tidemill.lake.tables import Table
 from tidemill.pipeline.row_writes.frame_cache import kept_for_merge
 from tidemill.pipeline.streams.keyed_merge import HourRange
@@ -197,12 +197,12 @@ def in_driver(lake: Lake, table: Table, sessions: Sessions) -> Iterator[InDriver
     """Give the driver's answers; NotInDriver for a table that is not a folder's, asks for more than
     its files, or has keys that DuckDB may tell apart otherwise."""
     types = {column.name: column.type for column in table.columns}
-    if lake.place.folder is None or is_connect(lake.spark):
+    if (folder := lake.driver_folder) is None:
         raise NotInDriver("a folder's tables alone have files at hand")
     if not all(types[key].startswith(_ALIKE) for key in sessions.keys):
         raise NotInDriver("its keys are Spark's to compare")
     with data_files.connected() as connection:
-        yield InDriver(lake, lake.place.folder / table.name, connection)
+        yield InDriver(lake, folder / table.name, connection)
 
 
 def _opened(folder: Path) -> Any:

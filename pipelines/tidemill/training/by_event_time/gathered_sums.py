@@ -23,7 +23,6 @@ from tidemill.features.columns import Term
 from tidemill.features.windows.lengths import HOUR
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import change_feed, data_files
-from tidemill.lake.parameters import is_connect
 from tidemill.lake.statements import spine_terms
 from tidemill.pipeline.silver import minute_buckets
 from tidemill.training.by_event_time import event_values
@@ -84,11 +83,7 @@ def gathered(lake: Lake, view: FeatureView, first: datetime, last: datetime) -> 
     """Return the sums of the buckets that windows reach whose ends are from `first` to `last`, at
     the table's newest version; None where Spark has to bring their rows together."""
     terms = spine_terms.needed(view)
-    if (
-        lake.place.folder is None
-        or is_connect(lake.spark)
-        or not all(map(spine_terms.adds_up, terms))
-    ):
+    if lake.driver_folder is None or not all(map(spine_terms.adds_up, terms)):
         return None
     columns = [*dict.fromkeys(term.partial.name for term in terms)]
     rows = _bucket_rows(lake, view, columns, first, last)
