@@ -246,6 +246,58 @@ def test_what_is_much_for_the_driver_is_sparks(
     assert asked and found(lake) == oracle([*events, *more])
 
 
+@pytest.mark.parametrize("engine", ["driver"], indirect=True)
+def test_many_events_in_the_spans_are_sparks_to_find(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """The driver answers the rest."""
+    lake, found_by_spark = StreamLake.new(spark, tmp_path / "lake", VISITS), []
+    real = session_engines._events_of
+    monkeypatch.setattr(
+        session_engines, "_events_of", lambda *words: found_by_spark.append(1) or real(*words)
+    )
+    events: list[Event] = [("home", "a", at("09:00"))]
+    step(lake, *events)
+    assert not found_by_spark
+    monkeypatch.setattr(session_engines, "MOST_INSIDE", 1)
+    step(lake, more := ("cart", "a", at("09:10")))
+    assert found_by_spark and found(lake) == oracle([*events, more])
+
+
+@pytest.mark.usefixtures("engine")
+def test_events_of_later_batches_are_not_yet_there(spark: SparkSession, tmp_path: Path) -> None:
+    """Clean may be ahead of the stream."""
+    lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
+    first, second = ("home", "a", at("09:00")), ("cart", "a", at("09:10"))
+    lake.feed(first)
+    lake.feed(second)
+    events = spark.table("shop_events")
+    for batch, known in enumerate(([first], [first, second])):
+        new = events.where(F.col("batch") == batch)
+        stream_step.stateless_batch(new, batch, lake=lake.lake, name="visits")
+        assert found(lake) == oracle(known)
+
+
+CONDITIONS = {
+    "of another column": "price > 0 AND kind != 'robot'",
+    "that fails": "kind != 'robot' AND 1 DIV (price - 1) >= 0",
+}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("where", CONDITIONS.values(), ids=CONDITIONS)
+def test_conditions_of_any_kind(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    definition = declared([{"name": "visits", "sessions": {**WORDS, "where": where}}])
+    lake = StreamLake.new(spark, tmp_path / "lake", definition)
+    events: list[Event] = [("brief", "a", at("09:00")), ("home", "a", at("09:05"))]
+    events += [("robot", "a", at("09:10")), ("cart", "b", at("09:10"))]
+    later: list[Event] = [("cart", "a", at("09:20"))]
+    for new in (events, later):
+        step(lake, *new)
+    taken = events[1:] if "price - 1" in where else events
+    assert found(lake) == oracle([*taken, *later])
+
+
 def test_a_batch_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     lake = StreamLake.new(spark, tmp_path / "lake", VISITS)
     step(lake, ("home", "a", at("09:00")), ("robot", "a", at("09:05")), ("robot", "b", at("09:05")))

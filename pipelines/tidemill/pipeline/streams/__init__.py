@@ -10,6 +10,7 @@ keyed_merge      rows into a table by their keys, in one commit
 span_batch       the first and last events of a batch, into the table, once
 session_rows     events into sessions
 session_batch    the sessions that a batch touches, into the table, once
+session_statements, session_engines   which these are, asked of DuckDB or Spark
 stream_progress  what Spark's progress tells of a batch
 state_limit      how much the state may hold
 """

@@ -8,11 +8,11 @@ No event is too late: a session that it opens again, prolongs or joins with anot
 events once more. Sessions that are open are in the table, and are closed when the watermark, the
 newest event's time less the declared lateness, has passed the time at which they end.
 
-What a batch has to do with the sessions that are there is asked of the driver where it is little,
-else of Spark (`session_engines`); sessions are Spark's to make. Of events and sessions the hours
-that a batch touches are read, and what may be open since the watermark of the newest commit. Whole
-hours, as they stand in code, which is compiled when they change; what changes with each batch
-stands beside it.
+What a batch has to do with the events and sessions that are there is asked of the driver where it
+is little, else of Spark (`session_engines`); sessions are Spark's to make. Of both the hours that a
+batch touches are read, and what may be open since the watermark of the newest commit. Whole hours,
+as they stand in code, which is compiled when they change; what changes with each batch stands
+beside it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,17 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tidemill.config.stream_operators.sessions import Sessions
 from tidemill.config.stream_operators.stream import Stream
 from tidemill.lake import times
 from tidemill.lake.catalog import Lake
-from tidemill.lake.parameters import beside_code
 from tidemill.lake.tables import Table
 from tidemill.pipeline.streams import keyed_merge, session_engines
-from tidemill.pipeline.streams.keyed_merge import HourRange, whole_hours
-from tidemill.pipeline.streams.operators.input_rows import TIME
+from tidemill.pipeline.streams.keyed_merge import whole_hours
 from tidemill.pipeline.streams.session_engines import NotInDriver, SessionEngine
-from tidemill.pipeline.streams.session_rows import marked, session_rows, taken
-from tidemill.pipeline.streams.session_statements import FIRST, LAST, SessionStatements
+from tidemill.pipeline.streams.session_rows import columns_read, marked, session_rows
+from tidemill.pipeline.streams.session_statements import SessionStatements
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +88,7 @@ class _SessionTable:
 
     def changed(self, engine: SessionEngine, new: Any) -> _Changed | None:
         """Return what events, which are `marked`, change; None where there are none."""
-        statements = SessionStatements.of(self.sessions, self.table)
+        statements = SessionStatements.of(self.sessions, self.table, self._time)
         ends = engine.only(engine.ask(statements.ends, new=new))
         if ends["newest"] is None:
             return None
@@ -106,9 +103,8 @@ class _SessionTable:
             hours = whole_hours(of["first"], of["last"])
             lengths = (of["last"] - of["first"]) // self.sessions.shortest_gap + 1
             engine.check(of["keys"] * lengths)
-        events = self._events_of(engine.frame(spans), hours, ends["clean"])
-        passed = session_engines.ends_before(watermark, self.table)
-        made = engine.rows(session_rows(events, self.sessions).withColumn("closed", passed))
+        events = engine.inside(statements.inside, spans, hours, ends["clean"], self._read)
+        made = engine.made(session_rows(events, self.sessions, self._time), watermark)
         due = engine.due(watermark, self._open_since)
         rows = {"made": made, "touched": touched, "spans": spans, "due": due}
         changes = engine.kept(engine.ask(statements.changes, **rows))
@@ -125,17 +121,11 @@ class _SessionTable:
         at = times.of_micros(watermark)
         return whole_hours(at, at)[0]
 
-    def _events_of(self, spans: DataFrame, hours: HourRange, clean: int) -> DataFrame:
-        """Return the events of the spans, which lie in these hours, up to a batch of clean."""
-        lake, sessions = self.lake, self.sessions
-        begun, ended = map(times.at, hours)
-        events = lake.spark.table(lake.tables.events.name)
-        events = events.where(
-            F.col("event_hour").between(begun, ended)
-            & (F.col("batch") <= beside_code(clean, "record_id"))
-        )
-        rows = taken(events, sessions, lake.pipeline.events.event_time)
-        inside = rows.join(spans, list(sessions.keys)).where(
-            F.col(TIME).between(F.col(FIRST), F.col(LAST))
-        )
-        return inside.drop(FIRST, LAST)
+    @property
+    def _time(self) -> str:
+        return self.lake.pipeline.events.event_time
+
+    @property
+    def _read(self) -> list[str]:
+        """The columns of events that sessions are made of."""
+        return columns_read(self.sessions, self._time)

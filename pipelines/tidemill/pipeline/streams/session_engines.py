@@ -3,13 +3,14 @@
 few events, a folder's table, keys that both tell apart alike    DuckDB, from the table's files
 any other batch                                                  Spark, a job or more for each
 
-The sessions themselves are Spark's in either case. What DuckDB answers comes back to Spark as rows
-of the driver, of which a job takes next to no time.
+The sessions themselves are Spark's in either case, of events that DuckDB found in the files of the
+hours, where there are few, or Spark. What DuckDB answers comes back to Spark as rows of the driver,
+of which a job takes next to no time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-# What the driver takes: events of a batch, and sessions that there may be in its spans.
-MOST_EVENTS, MOST_SESSIONS = 200_000, 500_000
+# What the driver takes: events of a batch, events in its spans, and sessions that may be there.
+MOST_EVENTS, MOST_INSIDE, MOST_SESSIONS = 200_000, 400_000, 500_000
 # Keys that DuckDB and Spark compare alike: there are two zeros among doubles.
 _ALIKE = ("STRING", "BIGINT", "BOOLEAN", "DECIMAL", "TIMESTAMP")
 
@@ -54,6 +55,12 @@ class SessionEngine(Protocol):
     def ask(self, text: str, **rows: Any) -> Any:
         """Return what a statement yields, of rows by their names behind `tidemill_`."""
 
+    def inside(
+        self, text: str, spans: Any, hours: HourRange, clean: int, columns: Sequence[str]
+    ) -> DataFrame:
+        """Return what a statement yields of the spans and the events of some hours, up to a batch
+        of clean, of which it has these columns."""
+
     def kept(self, rows: Any) -> Any:
         """Return rows that are read more than once."""
 
@@ -63,11 +70,8 @@ class SessionEngine(Protocol):
     def check(self, sessions: int) -> None:
         """Return where this engine takes as many sessions as that; else NotInDriver."""
 
-    def rows(self, frame: DataFrame) -> Any:
-        """Return a frame's rows as this engine has them."""
-
-    def frame(self, rows: Any) -> DataFrame:
-        """Return rows as a frame."""
+    def made(self, sessions: DataFrame, watermark: int) -> Any:
+        """Return sessions, each `closed` where it ends before the watermark, in microseconds."""
 
 
 class InSpark:
@@ -89,7 +93,7 @@ class InSpark:
         open_ = self._sessions().where(~F.col("closed"))
         if since is not None:
             open_ = open_.where(F.col("closes_at") >= times.at(since))
-        return open_.where(ends_before(watermark, self._table))
+        return open_.where(self._ends_before(watermark))
 
     def ask(self, text: str, **rows: DataFrame) -> DataFrame:
         """See `SessionEngine`."""
@@ -107,24 +111,35 @@ class InSpark:
     def check(self, sessions: int) -> None:
         """See `SessionEngine`."""
 
-    def rows(self, frame: DataFrame) -> DataFrame:
+    def made(self, sessions: DataFrame, watermark: int) -> DataFrame:
         """See `SessionEngine`."""
-        return frame
+        return sessions.withColumn("closed", self._ends_before(watermark))
 
-    frame = rows
+    def inside(
+        self, text: str, spans: DataFrame, hours: HourRange, clean: int, columns: Sequence[str]
+    ) -> DataFrame:
+        """See `SessionEngine`."""
+        events = _events_of(self._lake, hours, clean, columns)
+        return self.ask(text, events=events, spans=spans)
+
+    def _ends_before(self, watermark: int) -> Column:
+        at = beside_code(watermark, self._table.columns[0].name)
+        return F.col("closes_at") < F.timestamp_micros(at)
 
     def _sessions(self) -> DataFrame:
         return self._lake.spark.table(self._table.name).drop("batch")
 
 
 class InDriver:
-    """DuckDB answers, of a folder's table as its files are now; NotInDriver where it cannot."""
+    """DuckDB answers, of a folder's tables as their files are now; NotInDriver where it cannot."""
 
-    def __init__(self, lake: Lake, folder: Path, connection: duckdb.DuckDBPyConnection):
+    def __init__(
+        self, lake: Lake, folder: Path, table: Table, connection: duckdb.DuckDBPyConnection
+    ):
         """Hold where the sessions are, and a connection of this batch's own."""
-        self._lake, self._connection = lake, connection
+        self._lake, self._folder, self._connection = lake, folder, connection
         with _answering():
-            self._sessions = _opened(folder)
+            self._sessions = _opened(folder / table.name)
 
     def known(self, hours: HourRange) -> Any:
         """See `SessionEngine`."""
@@ -146,9 +161,7 @@ class InDriver:
     def ask(self, text: str, **rows: pyarrow.Table) -> pyarrow.Table:
         """See `SessionEngine`."""
         with _answering():
-            for name, each in rows.items():
-                self._connection.register(f"tidemill_{name}", each)
-            return self._connection.sql(text.replace("`", '"')).to_arrow_table()
+            return self._answer(text, **rows).to_arrow_table()
 
     def kept(self, rows: pyarrow.Table) -> pyarrow.Table:
         """See `SessionEngine`."""
@@ -171,18 +184,57 @@ class InDriver:
             raise NotInDriver(f"it has more than {MOST_EVENTS:,} events")
         return rows
 
-    def rows(self, frame: DataFrame) -> pyarrow.Table:
+    def made(self, sessions: DataFrame, watermark: int) -> pyarrow.Table:
         """See `SessionEngine`."""
-        return frame.toArrow()
+        import pyarrow.compute as pc
 
-    def frame(self, rows: pyarrow.Table) -> DataFrame:
-        """See `SessionEngine`."""
-        return self._lake.spark.createDataFrame(rows)
+        found = sessions.toArrow()
+        ended = pc.less(found["closes_at"], times.of_micros(watermark))
+        return found.append_column("closed", ended)
+
+    def inside(
+        self, text: str, spans: pyarrow.Table, hours: HourRange, clean: int, columns: Sequence[str]
+    ) -> DataFrame:
+        """See `SessionEngine`; the events are Spark's to find where they are many."""
+        found = self._inside(text, spans, hours, clean, columns)
+        if found is not None:
+            # In one part, so that a key's events are together.
+            return self._lake.spark.createDataFrame(found).coalesce(1)
+        events = _events_of(self._lake, hours, clean, columns)
+        of = {"tidemill_events": events, "tidemill_spans": self._lake.spark.createDataFrame(spans)}
+        return ask(self._lake.spark, text, {}, of)
+
+    def _inside(
+        self, text: str, spans: pyarrow.Table, hours: HourRange, clean: int, columns: Sequence[str]
+    ) -> pyarrow.Table | None:
+        """Return the events, found in the files of the hours; None for more than `MOST_INSIDE`."""
+        from pyarrow.dataset import field
+
+        begun, ended = hours
+        of_hours = (field("event_hour") >= begun) & (field("event_hour") <= ended)
+        of = of_hours & (field("batch") <= clean)
+        with _answering():
+            # A reader, of which DuckDB asks for all rows, once: with conditions of its own on other
+            # columns Arrow would go by the files' statistics, of which times end in milliseconds.
+            events = _opened(self._folder / self._lake.tables.events.name)
+            reader = events.scanner([*columns], filter=of).to_reader()
+            answer = self._answer(text, events=reader, spans=spans)
+            found = answer.limit(MOST_INSIDE + 1).to_arrow_table()
+        return found if found.num_rows <= MOST_INSIDE else None
+
+    def _answer(self, text: str, **rows: Any) -> duckdb.DuckDBPyRelation:
+        for name, each in rows.items():
+            self._connection.register(f"tidemill_{name}", each)
+        return self._connection.sql(text.replace("`", '"'))
 
 
-def ends_before(watermark: int, table: Table) -> Column:
-    """Return the condition of a session to end before the watermark, in microseconds."""
-    return F.col("closes_at") < F.timestamp_micros(beside_code(watermark, table.columns[0].name))
+def _events_of(lake: Lake, hours: HourRange, clean: int, columns: Sequence[str]) -> DataFrame:
+    begun, ended = map(times.at, hours)
+    events = lake.spark.table(lake.tables.events.name).where(
+        F.col("event_hour").between(begun, ended)
+        & (F.col("batch") <= beside_code(clean, "record_id"))
+    )
+    return events.select(*columns)
 
 
 @contextmanager
@@ -202,7 +254,7 @@ def in_driver(lake: Lake, table: Table, sessions: Sessions) -> Iterator[InDriver
     if not all(types[key].startswith(_ALIKE) for key in sessions.keys):
         raise NotInDriver("its keys are Spark's to compare")
     with data_files.connected() as connection:
-        yield InDriver(lake, folder / table.name, connection)
+        yield InDriver(lake, folder, table, connection)
 
 
 def _opened(folder: Path) -> Any:

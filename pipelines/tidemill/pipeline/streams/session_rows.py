@@ -1,73 +1,87 @@
-"""The sessions of some keys, made of their events: Spark's session windows over a batch frame."""
+"""The sessions of some keys, made of their events: Spark's session windows over a batch frame.
+
+Written as SQL: a frame that is made of columns one by one asks the JVM for each of them.
+"""
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import and_
+from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tidemill.config.stream_operators.sessions import Sessions
+from tidemill.features.expressions import row_expression
+from tidemill.lake.parameters import ask, literal
 from tidemill.pipeline.streams.keyed_merge import LONGEST_LIST
 from tidemill.pipeline.streams.operators.input_rows import TIME, is_taken
 
-GAP, ENDS, TAKEN = "__gap", "__ends", "__taken"
+ENDS, TAKEN = "__ends", "__taken"
 
 
 def marked(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
     """Return events as sessions see them: keys, `TIME` (the time), `ENDS` (up to when a session
     goes on behind it), whether it is `TAKEN`, and the batch of clean."""
-    rows = events.withColumn(TIME, F.col(time))
-    ends = F.col(TIME) + F.make_interval(secs=_gap(sessions))
-    taken = _is_ours(sessions).alias(TAKEN)
-    return rows.select(*sessions.keys, TIME, ends.alias(ENDS), taken, "batch")
+    ends = f"{TIME} + make_interval(0, 0, 0, 0, 0, 0, {_gap(sessions)}) AS {ENDS}"
+    taken = f"{_is_ours(sessions)} AS {TAKEN}"
+    rows = events.selectExpr("*", f"`{time}` AS {TIME}")
+    return rows.selectExpr(*_quoted(sessions.keys), TIME, ends, taken, "batch")
 
 
-def taken(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
-    """Return the events of sessions: keys, `TIME`, `GAP` (how long a session goes on behind it, in
-    seconds), page and record_id."""
-    rows = events.withColumn(TIME, F.col(time)).where(_is_ours(sessions))
-    page = F.col(sessions.page).alias("__page")
-    return rows.select(*sessions.keys, TIME, _gap(sessions).alias(GAP), page, "record_id")
+def columns_read(sessions: Sessions, time: str) -> list[str]:
+    """Return the columns of events that sessions are made of."""
+    by = [sessions.gap_by.of] if sessions.gap_by else []
+    said = row_expression.columns_of(sessions.where) if sessions.where is not None else set()
+    names = [*sessions.keys, time, *by, sessions.page, "record_id", *sorted(said)]
+    return [*dict.fromkeys(names)]
 
 
-def _is_ours(sessions: Sessions) -> Column:
+def session_rows(events: DataFrame, sessions: Sessions, time: str) -> DataFrame:
+    """Return the sessions of events with the `columns_read`, with the columns of their table but
+    `closed` and `batch`. Events of the same time are in the order of their record ids."""
+    keys = ", ".join(_quoted(sessions.keys))
+    window = f"session_window({TIME}, concat(CAST({_gap(sessions)} AS STRING), ' seconds'))"
+    event = f"struct({TIME} AS at, record_id, `{sessions.page}` AS page)"
+    # Named as no column of an event is.
+    first, last = "__events[0]", "try_element_at(__events, -1)"
+    pages = "transform(__events, __e -> __e.page)"
+    text = f"""
+        SELECT {keys},
+            {first}.at AS session_start,
+            {last}.at AS session_end,
+            __ended AS closes_at,
+            CAST(size(__events) AS BIGINT) AS page_views,
+            CAST(size(array_distinct({pages})) AS BIGINT) AS pages_visited,
+            (unix_micros({last}.at) - unix_micros({first}.at)) / 1e6D AS length,
+            size(__events) = 1 AS bounce,
+            {first}.page AS first_page,
+            {last}.page AS last_page,
+            slice({pages}, 1, {LONGEST_LIST}) AS path,
+            CAST({first}.at AS DATE) AS session_day
+        FROM (
+            SELECT {keys}, session_window.end AS __ended,
+                array_sort(collect_list({event})) AS __events
+            FROM (SELECT *, `{time}` AS {TIME} FROM tidemill_inside)
+            WHERE {_is_ours(sessions)}
+            GROUP BY {keys}, {window}
+        )"""
+    return ask(events.sparkSession, text, {}, {"tidemill_inside": events})
+
+
+def _is_ours(sessions: Sessions) -> str:
     """Return the condition of an event with its keys that the declaration takes."""
-    keys = (F.col(key).isNotNull() for key in sessions.keys)
-    return reduce(and_, keys, F.expr(is_taken(sessions)))
+    keys = [f"{key} IS NOT NULL" for key in _quoted(sessions.keys)]
+    return " AND ".join([*keys, is_taken(sessions)])
 
 
-def _gap(sessions: Sessions) -> Column:
-    usual = F.lit(int(sessions.usual_gap.total_seconds()))
-    gap = usual
-    for value, other in sessions.gaps.items():
-        assert sessions.gap_by is not None
-        is_value = F.col(sessions.gap_by.of) == F.lit(value)
-        gap = F.when(is_value, F.lit(int(other.total_seconds()))).otherwise(gap)
-    return gap
+def _gap(sessions: Sessions) -> str:
+    """Return for how many seconds a session goes on behind an event."""
+    usual = int(sessions.usual_gap.total_seconds())
+    if sessions.gap_by is None:
+        return str(usual)
+    of = f"WHEN `{sessions.gap_by.of}` ="
+    others = [f"{of} {literal(v)} THEN {int(g.total_seconds())}" for v, g in sessions.gaps.items()]
+    return f"CASE {' '.join(others)} ELSE {usual} END"
 
 
-def session_rows(events: DataFrame, sessions: Sessions) -> DataFrame:
-    """Return the sessions of what `taken` returns, with the columns of their table but `closed` and
-    `batch`. Events of the same time are in the order of their record ids."""
-    window = F.session_window(TIME, F.concat(F.col(GAP).cast("string"), F.lit(" seconds")))
-    event = F.struct(F.col(TIME).alias("at"), F.col("record_id"), F.col("__page").alias("page"))
-    each = events.groupBy(*sessions.keys, window).agg(
-        F.array_sort(F.collect_list(event)).alias("events")
-    )
-    first, last, pages = "events[0]", "try_element_at(events, -1)", "transform(events, e -> e.page)"
-    return each.selectExpr(
-        *sessions.keys,
-        f"{first}.at AS session_start",
-        f"{last}.at AS session_end",
-        "session_window.end AS closes_at",
-        "CAST(size(events) AS BIGINT) AS page_views",
-        f"CAST(size(array_distinct({pages})) AS BIGINT) AS pages_visited",
-        f"(unix_micros({last}.at) - unix_micros({first}.at)) / 1e6D AS length",
-        "size(events) = 1 AS bounce",
-        f"{first}.page AS first_page",
-        f"{last}.page AS last_page",
-        f"slice({pages}, 1, {LONGEST_LIST}) AS path",
-        f"CAST({first}.at AS DATE) AS session_day",
-    )
+def _quoted(names: Iterable[str]) -> list[str]:
+    return [f"`{name}`" for name in names]

@@ -2,12 +2,13 @@
 
     new events ──own──► spans of their own ──touched──► sessions of the table that these reach
                               └──────────spans◄───────────┘
+    events of the table ──inside──► those of the spans
     made again, touched, due ──changes──► rows of the table that change
 
 Rows have these names in the statements: `tidemill_new`, as `session_rows.marked` returns them,
-`tidemill_known`, the sessions of the hours that they may reach, `tidemill_made`, those that were
-made again, and `tidemill_due`, open ones that the watermark has passed. Names of columns stand in
-backticks, for which DuckDB has quotation marks.
+`tidemill_known`, the sessions of the hours that they may reach, `tidemill_events`, the events of
+these hours, `tidemill_made`, sessions that were made again, and `tidemill_due`, open ones that the
+watermark has passed. Names of columns stand in backticks, for which DuckDB has quotation marks.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ FIRST, LAST = "__first", "__last"  # of a key: the time, both ends included, tha
 
 @dataclass(frozen=True)
 class SessionStatements:
-    """The statements for a table of sessions: its keys, and its columns but `batch`."""
+    """The statements for a table of sessions: its keys, its columns but `batch`, and the column of
+    an event's time."""
 
     keys: Sequence[str]
     columns: Sequence[str]
+    time: str
 
     @classmethod
-    def of(cls, sessions: Sessions, table: Table) -> SessionStatements:
+    def of(cls, sessions: Sessions, table: Table, time: str) -> SessionStatements:
         """Return the statements for a stream's table."""
-        return cls(sessions.keys, [name for name in table.column_names if name != "batch"])
+        return cls(sessions.keys, [name for name in table.column_names if name != "batch"], time)
 
     @property
     def ends(self) -> str:
@@ -82,6 +85,15 @@ class SessionStatements:
         one."""
         ends = f"min({FIRST}) AS first, max({LAST}) AS last"
         return f"SELECT {ends}, count(*) AS `keys` FROM tidemill_spans"
+
+    @property
+    def inside(self) -> str:
+        """The events of `tidemill_events` that are in a span."""
+        return (
+            f"SELECT events.* FROM tidemill_events AS events JOIN tidemill_spans AS spans "
+            f"ON {_same('spans', 'events', self.keys)} "
+            f"AND events.`{self.time}` BETWEEN spans.{FIRST} AND spans.{LAST}"
+        )
 
     @property
     def changes(self) -> str:
