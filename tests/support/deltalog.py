@@ -24,14 +24,27 @@ def ledgers(table: Path) -> list[dict[str, Any]]:
 
 
 def by_driver(table: Path) -> bool:
-    """Whether the newest commit is of `deltalake`, in the driver; else it is Spark's."""
+    """Whether the newest commit is of the driver, by `deltalake` or its own; else it is Spark's."""
     told = [action["commitInfo"] for action in _actions(table, "commitInfo")]
-    return str(told[-1]["engineInfo"]).startswith("delta-rs")
+    return str(told[-1]["engineInfo"]).startswith(("delta-rs", "Tidemill"))
 
 
-def change_feed(spark: SparkSession, table: Path, first: int = 0) -> list[str]:
+def actions(table: Path, version: int) -> dict[str, list[dict[str, Any]]]:
+    """What a commit says, by the kind of action."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in (table / "_delta_log" / f"{version:020}.json").read_text().splitlines():
+        for kind, said in json.loads(line).items():
+            found.setdefault(kind, []).append(said)
+    return found
+
+
+def change_feed(
+    spark: SparkSession, table: Path, first: int = 0, last: int | None = None
+) -> list[str]:
     """The rows of the table's change data feed as texts, but for when, as Spark reads them."""
     reader = spark.read.format("delta").option("readChangeFeed", "true")
+    if last is not None:
+        reader = reader.option("endingVersion", last)
     rows = reader.option("startingVersion", first).load(str(table)).drop("_commit_timestamp")
     return sorted(str(row) for row in rows.collect())
 

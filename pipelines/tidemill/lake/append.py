@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.errors import LedgerError
+from tidemill.errors import LakeError, LedgerError
 from tidemill.lake.catalog import Lake
-from tidemill.lake.commits import ledger, writer
+from tidemill.lake.commits import folder_append, folder_merge, ledger, turns, writer
 from tidemill.lake.commits.ledger import Commit
 from tidemill.lake.tables import Table
 
 log = logging.getLogger(__name__)
+
+# Values of rows that come to the driver to be written.
+MOST_VALUES = 2_000_000
+ANY_SIZE = sys.maxsize
 
 
 @dataclass(frozen=True)
@@ -93,16 +98,60 @@ def append(
 ) -> Appended:
     """Append `rows` as `batch`, once; `fields` (with the rows' digest) becomes the commit's
     ledger. `newest` is the generation's newest append, read before: only a batch up to it can be
-    one that Delta would skip."""
+    one that Delta would skip. A few rows the driver writes to a folder's table itself."""
     before = found(lake, table, batch, fields["digest"], newest)
     if before is not None:
         log.info("%s holds batch %d already", table.name, batch)
         return Appended(before or fields, written=False)
     metadata = {"generation": lake.generation, "batch": batch, "columns": columns(table), **fields}
-    ordered = _in_order(rows.select(*table.column_names), table)
-    transaction = (lake.app_id(table), batch)
-    _past_properties(lambda: writer.write(ordered, table.name, metadata, transaction))
+    rows, transaction = rows.select(*table.column_names), (lake.app_id(table), batch)
+    if not _by_driver(lake, table, rows, metadata, transaction):
+        ordered = _in_order(rows, table)
+        _past_properties(lambda: writer.write(ordered, table.name, metadata, transaction))
     return Appended(metadata, written=True)
+
+
+def _by_driver(
+    lake: Lake,
+    table: Table,
+    rows: DataFrame,
+    told: Mapping[str, Any],
+    transaction: writer.Transaction,
+) -> bool:
+    """Append in the driver where it may: few rows into a folder's table that is partitioned by a
+    time. Return whether it did; else Spark writes, also as the driver's write failed, which leaves
+    all or nothing."""
+    folder = lake.driver_folder and lake.driver_folder / table.name
+    declared = {column.name: column.type for column in table.columns}
+    if not folder or [declared[name] for name in table.partitioned_by] != ["TIMESTAMP"]:
+        return False
+    types, count = lake.metadata(table.name).types, int(told["digest"].partition(":")[0])
+    if not 0 < count * folder_merge.values_of_row(types.values()) <= MOST_VALUES:
+        return False
+    if (typed := _typed(rows, types)) is None:
+        return False
+    with turns.turn_if_free(folder) as ours:
+        try:
+            if not ours or not folder_merge.suits(folder, types, ANY_SIZE, table.partitioned_by):
+                return False
+            at_hand = typed.toArrow()
+            if table.sorted_by is not None:
+                at_hand = at_hand.sort_by(table.sorted_by)
+            (partition,) = table.partitioned_by
+            return folder_append.append(folder, at_hand, partition, told, transaction)
+        except LakeError as error:
+            log.warning("%s; Spark writes instead", error)
+            return False
+
+
+def _typed(rows: DataFrame, types: Mapping[str, str]) -> DataFrame | None:
+    """Return rows with the types of their columns: an INT is a BIGINT where the column is. None
+    where another type differs, as Spark alone casts as its SQL does."""
+    given = {field.name: field.dataType.simpleString() for field in rows.schema}
+    wider = [name for name, kind in given.items() if (kind, types.get(name)) == ("int", "bigint")]
+    if {**given, **dict.fromkeys(wider, "bigint")} != dict(types):
+        return None
+    return rows.withColumns({name: F.col(name).cast("bigint") for name in wider})
 
 
 def _past_properties(write: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,22 +35,24 @@ _WRITABLE = {"appendOnly", "invariants", "changeDataFeed"}
 # as they are, a space too, and no Spark reads the table any more.
 PLAIN_PARTITION = r"^[A-Za-z0-9][A-Za-z0-9_.-]*\z"
 _INTERVAL = "delta.checkpointInterval"
-_STATISTICS = "delta.dataSkippingStatsColumns"
+STATISTICS = "delta.dataSkippingStatsColumns"
 _DELTAS_OWN = "10"  # the interval where a table has none
 # Small enough for a reader of two cores to share a file of a few million rows.
 _ROW_GROUP = 262_144
 # No value of these was compared with what Spark writes.
 _LEFT_TO_SPARK = re.compile(r"\b(map|variant|interval|timestamp_ntz|char|varchar)\b", re.IGNORECASE)
+# For how many plain values a sketch counts, which has some thousands of bytes, or a list.
+LARGE_VALUE = 1_000
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")  # `deltalake` takes others for names in lower case
 
 
 def suits(
     folder: Path, columns: Mapping[str, str], most_bytes: int, partitions: Sequence[str] = ()
 ) -> bool:
-    """Return whether the table in a folder, of columns by name with their types, is merged into
-    here: one of `most_bytes` at most, in these partitions, that asks its writer for nothing more
-    than a change data feed, and is not due for a checkpoint, which Spark writes after a commit of
-    its own. LakeError where `deltalake` cannot open it."""
+    """Return whether the table in a folder, of columns by name with their types, is written to by
+    the driver: one of `most_bytes` at most, in these partitions, that asks its writer for nothing
+    more than a change data feed, and is not due for a checkpoint, which Spark writes after a commit
+    of its own. LakeError where `deltalake` cannot open it."""
     import deltalake
 
     if deltalake.__version__ != _COMPARED or _READ_OTHERWISE.search(str(folder)):
@@ -59,7 +61,7 @@ def suits(
         return False
     if any(_LEFT_TO_SPARK.search(kind) for kind in columns.values()):
         return False
-    with _failing_as_lake_error(folder):
+    with failing_as_lake_error(folder):
         table = deltalake.DeltaTable(str(folder))
         protocol, said = table.protocol(), table.metadata()
     if {*(protocol.writer_features or [])} - _WRITABLE or protocol.reader_features:
@@ -73,6 +75,17 @@ def suits(
         return False
     size = checksum.size(folder / "_delta_log", version)
     return size is not None and size <= most_bytes
+
+
+def values_of_row(types: Iterable[str], longest_list: int = LARGE_VALUE) -> int:
+    """Return for how many plain values a row of columns with these types counts."""
+    return sum(_weight(kind, longest_list) for kind in types)
+
+
+def _weight(kind: str, longest_list: int) -> int:
+    if kind.startswith("array"):
+        return longest_list
+    return LARGE_VALUE if kind.startswith(("binary", "map", "struct")) else 1
 
 
 def merge(
@@ -100,7 +113,7 @@ def merge(
     from deltalake.exceptions import CommitFailedError
 
     application, number = transaction
-    with _failing_as_lake_error(folder):
+    with failing_as_lake_error(folder):
         table = DeltaTable(str(folder))
         if (seen := table.transaction_version(application)) is not None and seen >= number:
             return False
@@ -110,7 +123,7 @@ def merge(
         app_transactions=[Seen(application, number)],
     )
     values = {name: f"new.{name}" for name in columns}
-    with _failing_as_lake_error(folder):
+    with failing_as_lake_error(folder):
         merger = table.merge(
             rows,
             predicate=_predicate(rows, keys, partitions),
@@ -159,11 +172,12 @@ def _tells_of_lists(properties: Mapping[str, str], types: Mapping[str, str]) -> 
     as null: who then asks for rows where it is not null would miss them. Where columns are named
     for statistics there is no list among them, as Delta refuses one."""
     lists = any("array" in kind.lower() for kind in types.values())
-    return lists and _STATISTICS not in properties
+    return lists and STATISTICS not in properties
 
 
 @contextmanager
-def _failing_as_lake_error(folder: Path) -> Iterator[None]:
+def failing_as_lake_error(folder: Path) -> Iterator[None]:
+    """Have the errors of `deltalake` and of the disk be LakeErrors."""
     from deltalake.exceptions import DeltaError
 
     try:
@@ -173,7 +187,7 @@ def _failing_as_lake_error(folder: Path) -> Iterator[None]:
             raise
         said = str(error).splitlines() or [type(error).__name__]
         raise LakeError(
-            f"deltalake could not merge: {said[0]}",
+            f"the driver could not write: {said[0]}",
             where=folder.name,
             expected="what the message asks for; nothing was committed",
         ) from error

@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidemill.errors import LakeError
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import folder_merge, turns
+from tidemill.lake.commits.folder_merge import LARGE_VALUE
 from tidemill.lake.commits.writer import Transaction
 from tidemill.lake.tables import Table
 
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 # What the driver merges: values of rows that come to it, and bytes of a table that it reads and
 # writes again.
 MOST_VALUES, MOST_BYTES = 2_000_000, 512 << 20
-LARGE_VALUE = 1_000  # plain values
 
 
 def few(lake: Lake, table: Table, rows: DataFrame, longest_list: int) -> pa.Table | None:
@@ -122,12 +122,5 @@ def _determined(table: Table) -> list[str]:
 
 
 def _values_of_row(lake: Lake, table: Table, longest_list: int) -> int:
-    """Return for how many plain values a row counts: a sketch has some thousands of bytes."""
-    kinds = lake.metadata(table.name).types.values()
-    return sum(_weight(kind, longest_list) for kind in kinds)
-
-
-def _weight(kind: str, longest_list: int) -> int:
-    if kind.startswith("array"):
-        return longest_list
-    return LARGE_VALUE if kind.startswith(("binary", "map", "struct")) else 1
+    """Return for how many plain values a row counts."""
+    return folder_merge.values_of_row(lake.metadata(table.name).types.values(), longest_list)
