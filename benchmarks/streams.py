@@ -9,7 +9,7 @@ and Spark's own Delta sink, which takes a batch once as ours does (of open windo
 Sessions, which have no state here, stand beside `session_window` as a stream, which gives closed
 ones alone. The rows of both are compared before any time counts. A batch's seconds are Spark's own
 (`triggerExecution`); the first batch, and those without rows, do not count. `--write` puts the
-table into docs/benchmarks.md.
+table into docs/benchmarks.md, `--only` measures these streams alone.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ streams:
     totals: {keys: [kind], length: 1m, watermark: 10m, compute: {events: count}}
   - name: visits
     sessions: {keys: [item], gap: 2m, watermark: 10m, page: kind}
+  - name: ends
+    span: {keys: [item, kind]}
 views:
   - name: items
     keys: [item]
@@ -151,17 +153,54 @@ def bare_sessions(events: DataFrame) -> DataFrame:
     return visits.select("item", F.col("session_window.start").alias("session_start"), "page_views")
 
 
+def bare_ends(events: DataFrame) -> DataFrame:
+    return events.select("item", "kind", "at", "record_id")
+
+
+def merged_windows(known: DeltaTable, batch: DataFrame) -> None:
+    """MERGE open windows as one would write it by hand."""
+    same = "known.kind = new.kind AND known.window_start = new.window_start"
+    merge = known.alias("known").merge(batch.alias("new"), same)
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+
+def merged_ends(known: DeltaTable, batch: DataFrame) -> None:
+    """MERGE the first and last events of a batch as one would write it by hand."""
+    same = "known.item = new.item AND known.kind = new.kind"
+    either = {"first": "least", "last": "greatest"}
+    ends = {name: f"{which}(known.{name}, new.{name})" for name, which in either.items()}
+    merge = known.alias("known").merge(ends_of(batch).alias("new"), same)
+    merge.whenMatchedUpdate(set=ends).whenNotMatchedInsertAll().execute()
+
+
+def ends_of(batch: DataFrame) -> DataFrame:
+    event = F.struct("at", "record_id")
+    return batch.groupBy("item", "kind").agg(
+        F.min(event).alias("first"), F.max(event).alias("last")
+    )
+
+
 BARE: dict[str, Callable[[DataFrame], DataFrame]] = {
     "pairs": bare_pairs,
     "firsts": bare_firsts,
     "by_window": bare_totals,
     "visits": bare_sessions,
+    "ends": bare_ends,
+}
+MERGED: dict[str, Callable[[DeltaTable, DataFrame], None]] = {
+    "by_window": merged_windows,
+    "ends": merged_ends,
 }
 SAME = {  # what is compared: columns of both, and a condition on ours
     "pairs": ("ask_record_id, buy_record_id", "TRUE"),
     "firsts": ("item, kind", "TRUE"),
     "by_window": ("kind, window_start, events", "TRUE"),
     "visits": ("item, session_start, page_views", "closed"),
+    "ends": (
+        "item, kind, struct(first_at AS at, first_record_id AS record_id) AS first, "
+        "struct(last_at AS at, last_record_id AS record_id) AS last",
+        "TRUE",
+    ),
 }
 
 
@@ -173,16 +212,14 @@ def run_bare(lake: Lake, name: str, way: Way) -> None:
     events = spark.readStream.option("maxFilesPerTrigger", most).table(lake.tables.events.name)
 
     def merge(batch: DataFrame, batch_id: int) -> None:
-        if not DeltaTable.isDeltaTable(batch.sparkSession, f"{folder}/rows"):
-            return batch.write.format("delta").save(f"{folder}/rows")
-        table = DeltaTable.forPath(batch.sparkSession, f"{folder}/rows").alias("known")
-        same = "known.kind = new.kind AND known.window_start = new.window_start"
-        new = table.merge(batch.alias("new"), same)
-        return new.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        if DeltaTable.isDeltaTable(batch.sparkSession, f"{folder}/rows"):
+            return MERGED[name](DeltaTable.forPath(batch.sparkSession, f"{folder}/rows"), batch)
+        first = ends_of(batch) if name == "ends" else batch
+        first.write.format("delta").save(f"{folder}/rows")
 
     with state_kept(spark, idle_batches=True):
         stream = BARE[name](events).writeStream
-        if name == "by_window":
+        if name in MERGED:
             stream = stream.outputMode("update").foreachBatch(merge)
         else:
             stream = stream.outputMode("append").format("delta").option("path", f"{folder}/rows")
@@ -209,7 +246,8 @@ def compare(lake: Lake, name: str) -> int:
     columns, condition = SAME[name]
     ours = lake.spark.sql(f"SELECT {columns} FROM {name} WHERE {condition}")
     bare = lake.spark.read.format("delta").load(f"{lake.place.folder}-bare/{name}/rows")
-    theirs = bare.selectExpr(*columns.split(", "))
+    names = [each.name for each in ours.schema]
+    theirs = bare.select(*names)
     different = ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
     if different:
         raise SystemExit(f"{name}: {different} rows of {ours.count()} are different")
@@ -222,13 +260,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    parser.add_argument("--only", nargs="+", choices=[*BARE], default=[*BARE], metavar="STREAM")
     said = parser.parse_args()
     with temporary("streams") as folder:
         spark = local_session(driver_memory="2g")
         definition = PipelineDefinition.model_validate(WORDS)
         lake = open_for_writing(spark, Place(folder / "lake"), definition)
         pipeline = Pipeline(lake, Absent(), Clock(FIRST + timedelta(days=9)), "event")
-        ways = {name: (Way(), Way()) for name in BARE}
+        ways = {name: (Way(), Way()) for name in said.only}
         for first, last in ((0, 1), (1, 2), (2, BATCHES)):  # to begin, to warm up, to measure
             for batch in range(first, last):
                 feed(lake, batch)
