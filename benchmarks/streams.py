@@ -260,7 +260,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    parser.add_argument("--only", nargs="+", choices=[*BARE], default=[*BARE], metavar="STREAM")
+    of = {"choices": [*BARE], "default": [*BARE], "metavar": "STREAM"}
+    parser.add_argument("--only", nargs="+", help=f"some of {', '.join(BARE)}", **of)
     said = parser.parse_args()
     with temporary("streams") as folder:
         spark = local_session(driver_memory="2g")
