@@ -30,12 +30,14 @@ from pyspark.sql import functions as F
 
 from tidemill.config.pipeline_file import PipelineDefinition
 from tidemill.config.settings import Clock, Place
+from tidemill.config.stream_operators.processors import SpellOptions
 from tidemill.lake.catalog import Lake
 from tidemill.lake.commits import writer
 from tidemill.lake.open import open_for_writing
 from tidemill.lake.session.session import local_session
 from tidemill.pipeline.queries import ONCE, Pipeline
 from tidemill.pipeline.stateful.engine import state_kept
+from tidemill.pipeline.streams.operators.activity_spells import Spells
 from tidemill.sources.null_source import Absent
 
 FIRST = datetime(2026, 11, 18, tzinfo=timezone.utc)
@@ -61,6 +63,12 @@ streams:
     sessions: {keys: [item], gap: 2m, watermark: 10m, page: kind}
   - name: ends
     span: {keys: [item, kind]}
+  - name: spells
+    process:
+      by: activity_spells
+      keys: [item]
+      watermark: 10m
+      options: {of: kind, timeout: 2m}
 views:
   - name: items
     keys: [item]
@@ -157,6 +165,19 @@ def bare_ends(events: DataFrame) -> DataFrame:
     return events.select("item", "kind", "at", "record_id")
 
 
+def bare_spells(events: DataFrame) -> DataFrame:
+    kept = events.withWatermark("at", "10 minutes")
+    rows = kept.select("item", "kind", F.unix_micros("at").alias("at"))
+    columns = "start_at BIGINT, end_at BIGINT, events BIGINT, ended_by STRING, at BIGINT"
+    spells = rows.groupBy("item").transformWithState(
+        Spells(SpellOptions(of="kind", timeout="2m"), ("item",), "event"),
+        outputStructType=f"item STRING, kind STRING, {columns}",
+        outputMode="append",
+        timeMode="EventTime",
+    )
+    return spells.withColumn("start_at", F.timestamp_micros("start_at"))
+
+
 def merged_windows(known: DeltaTable, batch: DataFrame) -> None:
     """MERGE open windows as one would write it by hand."""
     same = "known.kind = new.kind AND known.window_start = new.window_start"
@@ -186,6 +207,7 @@ BARE: dict[str, Callable[[DataFrame], DataFrame]] = {
     "by_window": bare_totals,
     "visits": bare_sessions,
     "ends": bare_ends,
+    "spells": bare_spells,
 }
 MERGED: dict[str, Callable[[DeltaTable, DataFrame], None]] = {
     "by_window": merged_windows,
@@ -201,6 +223,7 @@ SAME = {  # what is compared: columns of both, and a condition on ours
         "struct(last_at AS at, last_record_id AS record_id) AS last",
         "TRUE",
     ),
+    "spells": ("item, kind, start_at, events, ended_by", "TRUE"),
 }
 
 

@@ -11,7 +11,7 @@ order they come in. By processing time they are taken as they come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import Row
@@ -51,54 +51,65 @@ class Spells(StatefulProcessor):
         new = [(row["at"], row[self.activity]) for row in rows]
         if self.by_watermark:
             self._waiting.appendList(new)
-            self._wake()
+            self._wake_by(min(at for at, _ in new))
             return
         now = timerValues.getCurrentProcessingTimeInMs() * MILLI
-        yield from self._timed_out(key, now)
-        yield from self._taken(key, new, now)
-        self._wake()
+        spell = yield from self._passed(key, new, now)
+        self._wake_by(spell[4] + self.timeout)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Row]:
         """Take what the watermark has passed, in order of time; end a spell that timed out."""
         if not self.by_watermark:
-            yield from self._timed_out(key, timerValues.getCurrentProcessingTimeInMs() * MILLI)
-            self._wake()
-            return
-        passed = timerValues.getCurrentWatermarkInMs() * MILLI
-        waiting = list(self._waiting.get())
-        still = [(at, activity) for at, activity in waiting if at > passed]
-        yield from self._taken(key, [(a, b) for a, b in waiting if a <= passed], None)
-        self._waiting.put(still) if still else self._waiting.clear()
-        yield from self._timed_out(key, passed)
-        self._wake()
+            now = timerValues.getCurrentProcessingTimeInMs() * MILLI
+            spell, still = (yield from self._passed(key, [], now)), []
+        else:
+            passed = timerValues.getCurrentWatermarkInMs() * MILLI
+            waiting = list(self._waiting.get())
+            still = [(at, activity) for at, activity in waiting if at > passed]
+            events = [(at, activity) for at, activity in waiting if at <= passed]
+            spell = yield from self._passed(key, events, passed)
+            if events:
+                self._waiting.put(still) if still else self._waiting.clear()
+        due = [at for at, _ in still]
+        if spell is not None:
+            due.append(spell[4] + self.timeout)
+        if due:  # the timer that went off is taken away by Spark
+            self._handle.registerTimer(-(-min(due) // MILLI))
 
-    def _taken(
-        self, key: Any, events: Iterable[tuple[int, str | None]], now: int | None
-    ) -> Iterator[Row]:
-        """Let events prolong the spell or begin one; `now` is the processing time, by event time
-        each event's own is what it was seen at."""
+    def _passed(
+        self, key: Any, events: Sequence[tuple[int, str | None]], now: int
+    ) -> Generator[Row, None, Any]:
+        """Let events up to `now` prolong the spell or begin one, end one that has timed out, and
+        return the one that goes on. The state is asked once and told once, whatever the number of
+        events: each time costs a message to the JVM."""
+        kept = self._spell.get()
+        spell = kept
         for at, activity in sorted(events, key=lambda event: (event[0], event[1] or "")):
-            seen = at if now is None else now
-            spell = self._spell.get()
-            if spell is not None:
-                before, first, last, events_so_far, seen_last = spell
-                if seen - seen_last >= self.timeout:
-                    yield self._ended(key, spell, last, TIMEOUT)
-                elif activity != before:
-                    yield self._ended(key, spell, max(at, last), CHANGE)
-                else:
-                    spell = (before, min(first, at), max(last, at), events_so_far + 1, seen)
-                    self._spell.update(spell)
-                    continue
-            self._spell.update((activity, at, at, 1, seen))
-
-    def _timed_out(self, key: Any, now: int) -> Iterator[Row]:
-        spell = self._spell.get()
-        if spell is not None and now - spell[4] >= self.timeout:
-            yield self._ended(key, spell, spell[2], TIMEOUT)
+            seen = at if self.by_watermark else now
+            spell = yield from self._timed_out(key, spell, seen)
+            if spell is None:
+                spell = (activity, at, at, 1, seen)
+            elif activity == spell[0]:
+                _, first, last, number, _ = spell
+                spell = (activity, min(first, at), max(last, at), number + 1, seen)
+            else:
+                yield self._ended(key, spell, max(at, spell[2]), CHANGE)
+                spell = (activity, at, at, 1, seen)
+        spell = yield from self._timed_out(key, spell, now)
+        if spell is None and kept is not None:
             self._spell.clear()
+        elif spell is not None and spell != kept:
+            self._spell.update(spell)
+        return spell
+
+    def _timed_out(self, key: Any, spell: Any, now: int) -> Generator[Row, None, Any]:
+        """End a spell that has timed out; return the one that goes on."""
+        if spell is None or now - spell[4] < self.timeout:
+            return spell
+        yield self._ended(key, spell, spell[2], TIMEOUT)
+        return None
 
     def _ended(self, key: Any, spell: Any, end: int, by: str) -> Row:
         activity, first, _, events, _ = spell
@@ -113,16 +124,13 @@ class Spells(StatefulProcessor):
             at=end,
         )
 
-    def _wake(self) -> None:
-        """Have the key's one timer go off when the oldest event that waits is passed, or when the
-        spell times out, whichever is first."""
-        spell = self._spell.get()
-        times = [] if spell is None else [spell[4] + self.timeout]
-        times += [at for at, _ in self._waiting.get()]
-        wanted = -(-min(times) // MILLI) if times else None
+    def _wake_by(self, due: int) -> None:
+        """Have the key's one timer go off at `due` at the latest. One that goes off before stays:
+        it finds nothing to do, and is set anew."""
+        wanted = -(-due // MILLI)
         timers = list(self._handle.listTimers())
+        if any(timer <= wanted for timer in timers):
+            return
         for timer in timers:
-            if timer != wanted:
-                self._handle.deleteTimer(timer)
-        if wanted is not None and wanted not in timers:
-            self._handle.registerTimer(wanted)
+            self._handle.deleteTimer(timer)
+        self._handle.registerTimer(wanted)
