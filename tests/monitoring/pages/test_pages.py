@@ -62,7 +62,7 @@ def client(small: Small) -> TestClient:
 
 def rows_of(page: str, heading: str) -> list[list[str]]:
     """The cells of the table below a heading."""
-    (section,) = (s for s in page.split("<section>") if f"<h2>{heading}</h2>" in s)
+    (section,) = (s for s in re.split("<section[^>]*>", page) if f"<h2>{heading}</h2>" in s)
     body = section[section.index("<tbody>") : section.index("</tbody>")]
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in body.split("<tr>")[1:]]
     return [[unescape(re.sub("<[^>]+>", "", cell)) for cell in row] for row in cells]
@@ -106,6 +106,9 @@ def test_the_numbers_are_those_of_sql(small: Small, client: TestClient) -> None:
     assert f"<b>{keys}</b><span>keys in gold" in view
     assert len(rows_of(view, "Features")) == 9
     changed = rows_of(view, "Keys that changed last")
+    assert {row[1] for row in changed} == {"2026-11-21T11:31:00Z"}
+    lies = rows_of(view, "Values of view_count_1d")
+    assert sum(int(row[1]) for row in lies) == keys
     expected = sql(small.root, "SELECT profile_id || ' ' || gti FROM features ORDER BY 1")
     assert sorted(row[0] for row in changed) == [key for (key,) in expected]
 

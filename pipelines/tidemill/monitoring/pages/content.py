@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +79,9 @@ def of_key(view: str, key: Mapping[str, object]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Return a value as a cell: numbers, texts and None as they are, everything else as JSON."""
+    """Return a value as a cell: numbers, texts and None as they are, everything else as JSON, of
+    which a text, such as a time's, stands without its quotes."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | None):
-        return json_of(value)
+        text = json_of(value)
+        return json.loads(text) if text.startswith('"') else text
     return value

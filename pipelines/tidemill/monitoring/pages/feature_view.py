@@ -11,6 +11,7 @@ from tidemill.monitoring.status import span
 
 SHIFTED = 0.25
 _PLOTS = 6
+_TIMES = {"now": "now", "before": "then"}
 _SHOWN = ("feature", "type", "window", "what", "empty")
 
 
@@ -51,21 +52,20 @@ def _plots(lies: Facts) -> Iterator[Section]:
     """Yield how the values lie: of the features that moved most, then in their order."""
     order = sorted(lies["features"], key=lambda each: -(each["drift"] or 0))
     for each in order[:_PLOTS]:
-        rows = [
-            [kind, when, each[time][place]]
-            for place, kind in enumerate(lies["classes"])
-            for time, when in (("now", "now"), ("then", "before"))
-            if each[time]
-        ]
+        times = {when: each[time] for when, time in _TIMES.items() if each[time]}
+        counted = list(zip(lies["classes"], *times.values(), strict=True))
+        filled = [place for place, row in enumerate(counted) if any(row[1:])]
+        rows = counted[filled[0] : filled[-1] + 1] if filled else []
         yield section(
             f"Values of {each['feature']}",
             "Keys by value" + ("" if each["drift"] is None else f"; drift {each['drift']:.3f}."),
-            ["value", "when", "keys"],
+            ["value", *times],
             rows,
             kind="bar",
-            x="value",
-            y="keys",
-            color="when",
+            y=[*times],
+            labels={"value": "keys"} if len(times) > 1 else {"now": "keys"},
+            empty="Gold has no rows.",
+            small=True,
         )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 STYLE = FOLDER / "style.css"
 WIDTHS = {"wide": (760, 260), "narrow": (330, 230)}  # pixels of a plot, by the page's width
+SMALL = {"small": (330, 200)}  # of one that is the same on both
 _QUIET = {"background": "transparent", "autosize": {"type": "fit-x", "contains": "padding"}}
 
 
@@ -54,7 +55,8 @@ class Section:
     """A part of the page: a heading, what it shows, its plot by width, and the same as a table.
 
     Without plots the table stands open; without rows stands `empty`. What is between backquotes in
-    `what` is shown as code.
+    `what` is shown as code. Of sections that follow each other and are small two stand beside each
+    other, where the page is wide.
     """
 
     title: str
@@ -63,6 +65,11 @@ class Section:
     plots: Mapping[str, str] = field(default_factory=dict)
     empty: str = ""
     opened: bool = False
+
+    @property
+    def is_small(self) -> bool:
+        """Whether another one has room beside it."""
+        return self.plots.keys() == SMALL.keys()
 
 
 def section(
@@ -73,22 +80,25 @@ def section(
     *,
     kind: str,
     x: str | None = None,
-    y: str | None = None,
+    y: str | Sequence[str] | None = None,
     color: str | None = None,
     labels: dict[str, str] | None = None,
     table: Table | None = None,
     empty: str = "Nothing in these days.",
     opened: bool = False,
+    small: bool = False,
 ) -> Section:
     """Return a section with a plot of the rows, and the same rows, or a better table, to be
-    opened."""
+    opened. To draw is most of what a page takes, so where there are many plots they are `small`:
+    drawn once, not for a wide and for a narrow page."""
     listing = table or Table(columns, rows)
     if not rows:
         return Section(title, what, listing, empty=empty)
     x, y = x or columns[0], y or columns[-1]
     made = charts.chart(columns, rows, kind=kind, x=x, y=y, color=color, labels=labels)
     spec = made.to_dict()
-    plots = {name: _svg(title, spec, size) for name, size in WIDTHS.items()}
+    sizes = SMALL if small else WIDTHS
+    plots = {name: _svg(title, spec, size) for name, size in sizes.items()}
     return Section(title, what, listing, plots, opened=opened)
 
 
