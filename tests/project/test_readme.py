@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from commands import options, parsed
+from tidemill.config.pipeline_file import shipped
+from tidemill.features import aggregates
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+SAYING = ("README.md", "commands.md")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -74,6 +77,12 @@ def test_readme_is_at_most_100_lines_and_shows_a_result_within_40() -> None:
     assert "$ make demo" in top
     assert "gold version" in top
     assert "view_count" in top
+
+
+def test_the_numbers_of_what_is_shipped() -> None:
+    said = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name in SAYING)
+    assert set(re.findall(r"\[(\d+) aggregates\]", said)) == {str(len(aggregates.SHIPPED))}
+    assert set(re.findall(r"(\d+) (?:pipelines are )?\[shipped\]", said)) == {str(len(shipped()))}
 
 
 def test_the_demo_as_shown_is_at_most_100_columns_wide() -> None:
