@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lakes import Lakes, TestLake, at
 from tidemill.lake import append as lake_append
 from tidemill.lake.append import append, digest
 from tidemill.lake.commits import checksum, folder_append, ledger
+from tidemill.lake.tables.table import Table
 
 TIMES = (at("09:10:00.123456"), at("09:59:59.999999"), at("10:00"), at("21T00:00"))
 
@@ -34,9 +35,11 @@ def events(lake: TestLake, batch: int, times: tuple[datetime, ...] = TIMES) -> D
     return made.withColumn("event_hour", F.date_trunc("hour", "event_timestamp"))
 
 
-def bring(lake: TestLake, batch: int, rows: DataFrame | None = None) -> bool:
-    """Append a batch of events; return whether this call wrote it."""
-    table = lake.lake.tables.events
+def bring(
+    lake: TestLake, batch: int, rows: DataFrame | None = None, table: Table | None = None
+) -> bool:
+    """Append a batch of events, or of another table's rows; return whether this call wrote it."""
+    table = table or lake.lake.tables.events
     rows = events(lake, batch) if rows is None else rows
     told = {"accepted": rows.count(), "digest": rows.agg(digest(table)).collect()[0][0]}
     newest = ledger.newest_append(lake.lake, table.name, lake.lake.generation)
@@ -85,8 +88,8 @@ def moved(feed: list[str], batch: int) -> list[str]:
     return [text.replace("version=2", f"version={batch + 2}") for text in changed]
 
 
-def commit(folder: Path, version: int) -> dict[str, Any]:
-    """What a commit says, without what every commit has of its own."""
+def commit(folder: Path, version: int, first: int = 2) -> dict[str, Any]:
+    """What a commit says, without what every commit has of its own; batch 0 is version `first`."""
     told = actions(folder, version)
     info, txn = told["commitInfo"][0], told["txn"][0]
     own = ("timestamp", "txnId", "engineInfo", "readVersion", "userMetadata")
@@ -95,7 +98,7 @@ def commit(folder: Path, version: int) -> dict[str, Any]:
         "info": {k: v for k, v in info.items() if k not in own} | {"operationMetrics": metrics},
         "ledger": json.loads(info["userMetadata"]).keys(),
         "txn": txn["appId"],
-        "one batch": txn["version"] == json.loads(info["userMetadata"])["batch"] == version - 2,
+        "one batch": txn["version"] == json.loads(info["userMetadata"])["batch"] == version - first,
         "files": sorted(
             (
                 file["path"].rpartition("/")[0],
@@ -112,6 +115,34 @@ def without_batch(stats: dict[str, Any]) -> str:
     for ends in ("minValues", "maxValues"):
         stats[ends].pop("batch")
     return json.dumps(stats, sort_keys=True)
+
+
+def test_rows_of_a_date_with_lists(lake: TestLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quarantine, of which each batch has some."""
+    assert lake.lake.place.folder
+    table = lake.lake.tables.quarantine
+    folder = lake.lake.place.folder / table.name
+    types = ", ".join(f"`{column.name}` {column.type}" for column in table.columns)
+
+    def refused(batch: int) -> DataFrame:
+        rows = [
+            ("a", "{", "t", 0, 7, None, TIMES[0], ["no_json"], batch, date(2026, 11, 20)),
+            ("b", None, "t", None, None, TIMES[1], TIMES[1], ["x", "y"], batch, date(2026, 11, 21)),
+            ("c", "", None, 1, 2, None, TIMES[2], [], batch, date(2026, 11, 21)),
+        ]
+        return lake.spark.createDataFrame(rows, types)
+
+    bring(lake, 0, refused(0), table)
+    assert by_driver(folder)
+    monkeypatch.setattr(lake_append, "MOST_VALUES", 0)
+    bring(lake, 1, refused(1).coalesce(1), table)
+    assert not by_driver(folder)
+    assert commit(folder, 1, 1) == commit(folder, 2, 1)
+    stored = lake.spark.table(table.name).where("array_contains(reasons, 'y') OR `offset` = 2")
+    assert sorted(row["record_id"] for row in stored.collect()) == ["b", "b", "c", "c"]
+    assert stored.drop("batch").distinct().count() == 2
+    days = lake.spark.table(table.name).where("ingest_date = DATE '2026-11-20'")
+    assert len(days.inputFiles()) == 2 == days.count()
 
 
 def test_spark_reads_maintains_and_skips_what_the_driver_wrote(lake: TestLake) -> None:

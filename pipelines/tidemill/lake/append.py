@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 # Values of rows that come to the driver to be written.
 MOST_VALUES = 2_000_000
 ANY_SIZE = sys.maxsize
+_BY_ONE_TIME = (["TIMESTAMP"], ["DATE"])
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,11 @@ def _by_driver(
     transaction: writer.Transaction,
 ) -> bool:
     """Append in the driver where it may: few rows into a folder's table that is partitioned by a
-    time. Return whether it did; else Spark writes, also as the driver's write failed, which leaves
-    all or nothing."""
+    time or a date. Return whether it did; else Spark writes, also as the driver's write failed,
+    which leaves all or nothing."""
     folder = lake.driver_folder and lake.driver_folder / table.name
     declared = {column.name: column.type for column in table.columns}
-    if not folder or [declared[name] for name in table.partitioned_by] != ["TIMESTAMP"]:
+    if not folder or [declared[name] for name in table.partitioned_by] not in _BY_ONE_TIME:
         return False
     types, count = lake.metadata(table.name).types, int(told["digest"].partition(":")[0])
     if not 0 < count * folder_merge.values_of_row(types.values()) <= MOST_VALUES:

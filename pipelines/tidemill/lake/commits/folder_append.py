@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -40,12 +40,12 @@ def append(
     transaction: Transaction,
 ) -> bool:
     """Append rows, of the columns and in the order that the table in a folder has, a file for each
-    value of `partition`, which is a time.
+    value of `partition`, which is a time or a date.
 
     False, and nothing is committed, where the table has seen the transaction's number, another
-    commit came first, a row has a null where the table takes none, or it wants statistics of other
-    columns than times and whole numbers. LakeError where `deltalake` cannot open it or the disk
-    fails; then nothing is committed either.
+    commit came first, a row has a null where the table takes none or as its partition, or the table
+    wants statistics of other columns than times and whole numbers. LakeError where `deltalake`
+    cannot open it or the disk fails; then nothing is committed either.
     """
     from deltalake import DeltaTable
 
@@ -54,7 +54,7 @@ def append(
         table = DeltaTable(str(folder))
         seen = table.transaction_version(application)
         told_of = _told_of(table, rows)
-        if (seen is not None and seen >= number) or told_of is None:
+        if (seen is not None and seen >= number) or told_of is None or rows[partition].null_count:
             return False
         files = [*_written(folder, rows, partition, told_of)]
         now = int(time.time() * 1000)
@@ -91,21 +91,27 @@ def _written(
     import pyarrow.parquet as pq
 
     for value in rows[partition].unique().to_pylist():
-        at = value.astimezone(timezone.utc)
+        of, told = _partition(partition, value)
         part = rows.filter(pc.equal(rows[partition], value)).drop_columns([partition])
-        # As Spark calls it; in the log a path is a URI.
-        of = f"{partition}={at:%Y-%m-%d %H%%3A%M%%3A%S}"
         (folder / of).mkdir(exist_ok=True)
         file = folder / of / f"part-00000-{uuid.uuid4()}.c000.snappy.parquet"
         pq.write_table(part, file, compression="snappy")
         yield {
-            "path": quote(str(file.relative_to(folder)), safe="/="),
-            "partitionValues": {partition: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"},
+            "path": quote(str(file.relative_to(folder)), safe="/="),  # a URI
+            "partitionValues": {partition: told},
             "size": file.stat().st_size,
             "modificationTime": int(time.time() * 1000),
             "dataChange": True,
             "stats": json.dumps(_statistics(part, told_of)),
         }
+
+
+def _partition(name: str, value: date) -> tuple[str, str]:
+    """Return the folder of a partition, as Spark calls it, and its value as a commit tells it."""
+    if not isinstance(value, datetime):
+        return f"{name}={value.isoformat()}", value.isoformat()
+    at = value.astimezone(timezone.utc)
+    return f"{name}={at:%Y-%m-%d %H%%3A%M%%3A%S}", f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def _statistics(rows: pyarrow.Table, names: Sequence[str]) -> dict[str, Any]:
