@@ -269,8 +269,7 @@ def compare(lake: Lake, name: str) -> int:
     columns, condition = SAME[name]
     ours = lake.spark.sql(f"SELECT {columns} FROM {name} WHERE {condition}")
     bare = lake.spark.read.format("delta").load(f"{lake.place.folder}-bare/{name}/rows")
-    names = [each.name for each in ours.schema]
-    theirs = bare.select(*names)
+    theirs = bare.select(*ours.columns)
     different = ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
     if different:
         raise SystemExit(f"{name}: {different} rows of {ours.count()} are different")

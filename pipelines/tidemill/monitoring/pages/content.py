@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from tidemill.monitoring.report import html
 from tidemill.monitoring.report.html import Section
-from tidemill.query.json_values import json_of
+from tidemill.query.json_values import json_of, text_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -79,9 +78,8 @@ def of_key(view: str, key: Mapping[str, object]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Return a value as a cell: numbers, texts and None as they are, everything else as JSON, of
-    which a text, such as a time's, stands without its quotes."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str | None):
-        text = json_of(value)
-        return json.loads(text) if text.startswith('"') else text
-    return value
+    """Return a value as a cell: numbers, texts and None as they are, a truth and what holds several
+    values as JSON, everything else, such as a time, as its text."""
+    if isinstance(value, bool | Mapping | list | tuple):
+        return json_of(value)
+    return value if isinstance(value, int | float | str | None) else text_of(value)

@@ -61,17 +61,16 @@ class Spells(StatefulProcessor):
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Row]:
         """Take what the watermark has passed, in order of time; end a spell that timed out."""
-        if not self.by_watermark:
-            now = timerValues.getCurrentProcessingTimeInMs() * MILLI
-            spell, still = (yield from self._passed(key, [], now)), []
-        else:
-            passed = timerValues.getCurrentWatermarkInMs() * MILLI
+        if self.by_watermark:
+            now = timerValues.getCurrentWatermarkInMs() * MILLI
             waiting = list(self._waiting.get())
-            still = [(at, activity) for at, activity in waiting if at > passed]
-            events = [(at, activity) for at, activity in waiting if at <= passed]
-            spell = yield from self._passed(key, events, passed)
-            if events:
-                self._waiting.put(still) if still else self._waiting.clear()
+        else:
+            now, waiting = timerValues.getCurrentProcessingTimeInMs() * MILLI, []
+        still = [(at, activity) for at, activity in waiting if at > now]
+        events = [(at, activity) for at, activity in waiting if at <= now]
+        spell = yield from self._passed(key, events, now)
+        if events:
+            self._waiting.put(still) if still else self._waiting.clear()
         due = [at for at, _ in still]
         if spell is not None:
             due.append(spell[4] + self.timeout)
@@ -84,8 +83,7 @@ class Spells(StatefulProcessor):
         """Let events up to `now` prolong the spell or begin one, end one that has timed out, and
         return the one that goes on. The state is asked once and told once, whatever the number of
         events: each time costs a message to the JVM."""
-        kept = self._spell.get()
-        spell = kept
+        spell = kept = self._spell.get()
         for at, activity in sorted(events, key=lambda event: (event[0], event[1] or "")):
             seen = at if self.by_watermark else now
             spell = yield from self._timed_out(key, spell, seen)
